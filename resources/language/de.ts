@@ -115,6 +115,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
+<message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>%1 von %2 Fachgebieten begannen mit einem Peer</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
@@ -411,7 +412,6 @@
 <message><source>Block</source><translation>Sperren</translation></message>
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
-<message><source>Both answer questions now that nobody has practised</source><translation>Beide beantworten jetzt Fragen, die niemand geübt hat</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -718,7 +718,6 @@
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
-<message><source>Go there</source><translation>Dorthin gehen</translation></message>
 <message><source>Go to %1</source><translation>Zu %1 gehen</translation></message>
 <message><source>Go to Help</source><translation>Zur Hilfe</translation></message>
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
@@ -779,6 +778,7 @@
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In doubt</source><translation>Fraglich</translation></message>
+<message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your own currency: the page You then says what it comes to.</source><translation>In deiner Währung: Unter Du steht dann, was es kostet.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
@@ -830,7 +830,7 @@
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Man tritt ihm nur über seinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
-<message><source>It is ready: its charter is written and its questions are agreed on. Go there, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Geh hin, dann lade andere ein.</translation></message>
+<message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
@@ -891,7 +891,6 @@
 <message><source>Join</source><translation>Beitreten</translation></message>
 <message><source>Join %1</source><translation>%1 beitreten</translation></message>
 <message><source>Join by a link</source><translation>Per Link beitreten</translation></message>
-<message><source>Join by an invite</source><translation>Über eine Einladung beitreten</translation></message>
 <message><source>Joining the swarm</source><translation>Tritt dem Schwarm bei</translation></message>
 <message><source>Judge</source><translation>Bewerten</translation></message>
 <message><source>Judged again on this computer. </source><translation>Auf diesem Computer noch einmal bewertet. </translation></message>
@@ -914,8 +913,10 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
+<message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig.</numerusform></translation></message>
+<message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
 <message><source>Latest right answer</source><translation>Neueste richtige Antwort</translation></message>
@@ -1051,7 +1052,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs a free account of the hub</source><translation>Braucht ein kostenloses Konto beim Hub</translation></message>
+<message><source>Needs a free Hugging Face account</source><translation>Braucht ein kostenloses Hugging-Face-Konto</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1544,6 +1545,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Schwärme, die du kennst, Schlüssel der privaten, und was du von Peers hältst.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Schalte swarm.solo in den Optionen aus, und starte neu.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Schalte swarm.solo aus, bis sie von Mitgliedern heruntergeladen sind.</translation></message>
+<message><source>Switch to it</source><translation>Dorthin wechseln</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>
@@ -1966,7 +1968,6 @@
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
-<message><source>Trained now</source><translation>Wird jetzt trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
@@ -2461,7 +2462,6 @@
 <message><source>malformed compression</source><translation>unlesbar gepackt</translation></message>
 <message><source>malformed greeting</source><translation>unlesbare Begrüßung</translation></message>
 <message><source>may be used</source><translation>darf genutzt werden</translation></message>
-<message><source>mean reward %1</source><translation>mittlere Belohnung %1</translation></message>
 <message><source>met</source><translation>erfüllt</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm kennt die Aktivierung %1 in Modellen der Art %2 nicht.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm kennt diese Reihenfolge der Schichten nicht.</translation></message>

@@ -115,6 +115,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
+<message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>Zaczęło się od peera: %1 z %2 umiejętności</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
@@ -411,7 +412,6 @@
 <message><source>Block</source><translation>Zablokuj</translation></message>
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
-<message><source>Both answer questions now that nobody has practised</source><translation>Oba odpowiadają teraz na pytania, których nikt nie ćwiczył</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -718,7 +718,6 @@
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
-<message><source>Go there</source><translation>Przejdź tam</translation></message>
 <message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
@@ -779,6 +778,7 @@
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In doubt</source><translation>Wątpliwe</translation></message>
+<message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your own currency: the page You then says what it comes to.</source><translation>W Twojej walucie: na stronie Ty zobaczysz wtedy, ile to kosztuje.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
@@ -830,7 +830,7 @@
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Dołącza się do niego tylko przez link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
-<message><source>It is ready: its charter is written and its questions are agreed on. Go there, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przejdź do niego, a potem zaproś innych.</translation></message>
+<message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
@@ -891,7 +891,6 @@
 <message><source>Join</source><translation>Dołącz</translation></message>
 <message><source>Join %1</source><translation>Dołącz do: %1</translation></message>
 <message><source>Join by a link</source><translation>Dołącz przez link</translation></message>
-<message><source>Join by an invite</source><translation>Dołącz przez zaproszenie</translation></message>
 <message><source>Joining the swarm</source><translation>Dołączanie do roju</translation></message>
 <message><source>Judge</source><translation>Ocena</translation></message>
 <message><source>Judged again on this computer. </source><translation>Ocenione ponownie na tym komputerze. </translation></message>
@@ -914,8 +913,10 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
+<message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4.</numerusform></translation></message>
+<message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
 <message><source>Latest right answer</source><translation>Najnowsza dobra odpowiedź</translation></message>
@@ -1051,7 +1052,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs a free account of the hub</source><translation>Wymaga darmowego konta w hubie</translation></message>
+<message><source>Needs a free Hugging Face account</source><translation>Wymaga bezpłatnego konta Hugging Face</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1544,6 +1545,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Znane Ci roje, klucze prywatnych i Twoje zdanie o peerach.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Wyłącz swarm.solo w Ustawieniach i uruchom ponownie.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Wyłącz swarm.solo, aż zostaną pobrane od członków.</translation></message>
+<message><source>Switch to it</source><translation>Przełącz na ten rój</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
@@ -1966,7 +1968,6 @@
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
-<message><source>Trained now</source><translation>Teraz trenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
@@ -2461,7 +2462,6 @@
 <message><source>malformed compression</source><translation>nieczytelna kompresja</translation></message>
 <message><source>malformed greeting</source><translation>nieczytelne powitanie</translation></message>
 <message><source>may be used</source><translation>dozwolona</translation></message>
-<message><source>mean reward %1</source><translation>średnia nagroda %1</translation></message>
 <message><source>met</source><translation>spełniona</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm nie zna aktywacji %1 w modelach typu %2.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm nie zna takiej kolejności warstw.</translation></message>

@@ -135,21 +135,22 @@ def nothing_is_cut(view: QWidget, percent: int, where: tuple[tuple[int, int], st
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtbot: QtBot, percent: int) -> None:
+def test_in_a_card_what_was_learned_gives_way_before_the_specialty(theme: Theme, qtbot: QtBot, percent: int) -> None:
     theme.set_text(percent)
     question_card = QuestionCard(theme, set())
     qtbot.addWidget(question_card)
     question_card.resize(782, 400)
     card = Card(
         key="k", origin="x", name="Brisk Otter", round=217, at=0.0, specialty="Base conversion", question="Convert " * 20,
-        completions=(events.ShownCompletion(text="22"),),
+        completions=(events.ShownCompletion(text="22", judged=True, reward=1.0), events.ShownCompletion(text="23", judged=True)),
+        effects=(1, 0),
     )  # fmt: skip
     question_card.show_card(card, State(), 60.0)
     arranged = question_card.layout()
     assert arranged is not None
     arranged.activate()
     assert question_card._specialty.width() == question_card._specialty.sizeHint().width()
-    assert question_card._question.width() < question_card._question.sizeHint().width()
+    assert question_card._foot.width() < question_card._foot.sizeHint().width()
 
 
 def ask(window: MainWindow) -> None:

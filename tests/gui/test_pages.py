@@ -91,14 +91,14 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="", ended=False), True, ("writing", "bare", "pen")),
         (ShownCompletion(text="", ended=False), False, ("not finished", "bare", "cut")),
         (ShownCompletion(text="x"), True, ("written", "bare", "check")),
-        (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("1.0  right", "good", "check")),
-        (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("0.0  wrong: 3", "bare", "cross")),
-        (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("0.0  no answer tag", "bare", "cross")),
+        (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("right", "good", "check")),
+        (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("wrong: 3", "bare", "cross")),
+        (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("no answer tag", "bare", "cross")),
         (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, no answer tag yet", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,
-            ("human  1.0  right", "good", "check"),
+            ("human  right", "good", "check"),
         ),
     ],
 )

@@ -239,3 +239,11 @@ def test_only_namesakes_show_their_fingerprints_in_the_picture() -> None:
         "bbbbbbbb · Brisk Otter",
         "Clever Wren",
     }
+
+
+def test_those_of_most_use_choose_first_where_their_names_stand_and_the_muted_and_gone_last() -> None:
+    peers = [replace(OTTER, id=f"peer {used}", name=f"Peer {used}", used=used) for used in range(5)]
+    peers[4] = replace(peers[4], choice="muted")
+    peers[3] = replace(peers[3], connection="gone")
+    placed = sorted(most_active_peers(peers, NOW), key=lambda peer: peer.place)
+    assert [peer.name for peer in placed] == ["Peer 2", "Peer 1", "Peer 0", "Peer 4", "Peer 3"]

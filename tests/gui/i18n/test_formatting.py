@@ -32,8 +32,8 @@ def test_plurals_carry_thousands() -> None:
 @pytest.mark.parametrize(
     ("value", "reason", "words"),
     [
-        (1.0, "right", "1.0  right"),
-        (0.0, "no answer tag", "0.0  no answer tag"),
+        (1.0, "right", "right"),
+        (0.0, "no answer tag", "no answer tag"),
         (0.25, "close", "0.25  close"),
         (0.0, UNTAGGED, "right, no answer tag yet"),
     ],

@@ -7,7 +7,7 @@ from gui.recorded import ready
 from gui.state.test_measured_curves import MEASURED, SMOLLM2
 from waggle.gui.state.learning_story import Skill, score_text, sharing_text, skills
 from waggle.gui.state.next_step import next_step
-from waggle.gui.state.tries import Try, kind_of, merged_tries, most_telling
+from waggle.gui.state.tries import Try, card_tries, kind_of, merged_tries, most_telling, says_more
 from waggle.protocol.events import UNTAGGED, Aha, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -99,6 +99,23 @@ def test_equal_tries_are_one_and_the_best_stands_first() -> None:
     assert kind_of(answer("9", reason="cut off")) == "cut"
     assert kind_of(ShownCompletion(text="9", ended=False)) == "writing"
     assert merged_tries((answer(""), RIGHT))[1].text == "(nothing)"
+
+
+def test_a_card_tells_apart_what_learning_did_and_merges_nothing_that_is_still_written() -> None:
+    judged = Card(
+        key="k", round=1, at=0.0, specialty="s", question="q", completions=(RIGHT, RIGHT, answer("10")), effects=(1, 0, -1)
+    )
+    assert card_tries(judged) == [Try("9", "right", 1, effect=1), Try("9", "right", 1), Try("10", "wrong", 1, effect=-1)]
+    writing = Card(
+        key="k", round=1, at=0.0, specialty="s", question="q", completions=(ShownCompletion(text="", ended=False),) * 2
+    )
+    assert card_tries(writing) == [Try("", "writing", 1)] * 2
+
+
+def test_only_words_around_the_judged_answer_are_more_to_read() -> None:
+    assert not says_more(RIGHT)
+    assert not says_more(answer("9")), "all of it is shown"
+    assert says_more(answer("So: <answer>9</answer>", 1.0, "right", start=12, length=1))
 
 
 def test_the_question_that_shows_most_comes_first() -> None:

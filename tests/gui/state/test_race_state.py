@@ -48,7 +48,7 @@ def test_what_a_race_tells_is_read_back_as_it_was() -> None:
 def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert headline(Race()) == "Does sharing help? See it in about two minutes"
     assert headline(played(*STORY[:7])) == "Round 3 of 4, about 1 s left"
-    assert headline(played(*STORY)) == "Both answer questions now that nobody has practised"
+    assert headline(played(*STORY)) == "Last test: both swarms answer new questions"
     raced = played(*STORY, WON)
     assert headline(raced) == "Sharing won this race"
     assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)

@@ -63,6 +63,6 @@ def test_an_answer_that_is_a_grid_is_whole_and_read_as_it_is(theme: Theme) -> No
     answer = ShownCompletion(text=text, judged=True, reason=f"wrong: {MATRIX}", start=8, length=len(MATRIX))
     tile.show_answer((answer, None, 1), mine=True, going=False)
     assert tile.lines_needed(9) == LINES
-    assert tile.accessibleName().startswith("0.0  wrong: <answer>1 0 0 1"), "once, and not in the chip, too"
+    assert tile.accessibleName().startswith("wrong: <answer>1 0 0 1"), "once, and not in the chip, too"
     tile.show_answer((ShownCompletion(text="9" * 400, judged=True), None, 1), mine=True, going=False)
     assert tile.lines_needed(9) > LINES

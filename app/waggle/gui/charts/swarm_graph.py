@@ -240,25 +240,39 @@ class SwarmGraph(PaintedChart):
         painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Draw the names that find room; the name of the selected peer is always drawn."""
+        """Draw the names that find room, those of most use first; the name of the selected peer is always drawn."""
         font = self.theme.font("caption")
         metrics, high = QFontMetricsF(font), self.theme.px(18)
         painter.setFont(font)
         occupied = [(node.peer.id, _box(node.place, node.radius)) for node in self._around]
-        for node in sorted(self._around, key=lambda node: node.peer.id != self._marked):
+        for node in sorted(self._around, key=lambda node: (node.peer.id != self._marked, node.peer.place)):
             if not node.peer.named and node.peer.id != self._marked:
                 continue
             words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
             width = metrics.horizontalAdvance(words)
-            x_left = node.place.x() + 19 if node.right else node.place.x() - 19 - width
-            box = QRectF(x_left, node.place.y() - high / 2, width + 2, high)
-            ground = box.adjusted(-2, 2, 2, -2)
-            if node.peer.id != self._marked and any(ground.intersects(other) for peer, other in occupied if peer != node.peer.id):
+            boxes = self._name_boxes(node, width + 2, high)
+            others = [other for peer, other in occupied if peer != node.peer.id]
+            free = (box for box in boxes if not any(_ground(box).intersects(other) for other in others))
+            box = next(free, boxes[0] if node.peer.id == self._marked else None)
+            if box is None:
                 continue
+            ground = _ground(box)
             occupied.append(("", ground))
             painter.fillRect(ground, self.theme.colour("surface"))
             painter.setPen(self.theme.colour("text_faint" if node.peer.faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
+
+    def _name_boxes(self, node: PlacedPeer, width: float, high: float) -> list[QRectF]:
+        """Where the name of a peer may stand, the best first: beside it, on its other side, below and above."""
+        x, y = node.place.x(), node.place.y()
+        sides = [x + 19, x - 17 - width]
+        across = [*(sides if node.right else reversed(sides)), x - width / 2, x - width / 2]
+        below = node.radius + 1
+        down = [y - high / 2, y - high / 2, y + below, y - below - high]
+        boxes = [QRectF(*corner, width, high) for corner in zip(across, down, strict=True)]
+        first, *others = boxes
+        inside = QRectF(self.rect())
+        return [first, *(box for box in others if inside.contains(box))]
 
     def _room_beside(self, node: PlacedPeer) -> float:
         """Pixels between an avatar and the edge of the picture."""
@@ -333,6 +347,11 @@ class SwarmGraph(PaintedChart):
         names = [peer.id for peer in self._peers]
         place = names.index(self._marked) + step if self._marked in names else 0
         self.chosen.emit(names[place % len(names)])
+
+
+def _ground(box: QRectF) -> QRectF:
+    """The ground below a name."""
+    return box.adjusted(-2, 2, 2, -2)
 
 
 def _box(centre: QPointF, radius: float) -> QRectF:

@@ -30,6 +30,7 @@ class GraphPeer(msgspec.Struct, frozen=True):
     id: str
     name: str
     named: bool
+    place: int  # among all that are drawn, those of most use first: it chooses first where its name stands
     relay: bool
     gone: bool
     faded: bool
@@ -65,11 +66,12 @@ def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer,
     ranked = sorted(
         peers, key=lambda peer: (peer.connection == "gone", silence_level(peer, now), -peer.used - peer.groups_pulled, peer.id)
     )[:MOST]
-    named = {peer.id for peer in ranked[:NAMED]}
+    by_use = sorted(ranked, key=lambda peer: (peer.connection == "gone" or bool(peer.choice), -peer.used))
+    places = {peer.id: place for place, peer in enumerate(by_use)}
     names = Counter(peer.name for peer in peers)  # namesakes show the fingerprints of their keys, too
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
     return tuple(
-        _graph_peer(peer, now, named=peer.id in named, name=one_line(peer.name) if names[peer.name] == 1 else _key_first(peer))
+        _graph_peer(peer, now, place=places[peer.id], name=one_line(peer.name) if names[peer.name] == 1 else _key_first(peer))
         for peer in ordered
     )
 
@@ -79,10 +81,10 @@ def _key_first(peer: PeerInfo) -> str:
     return one_line(f"{fingerprint(peer.id)} · {peer.name}")
 
 
-def _graph_peer(peer: PeerInfo, now: float, *, named: bool, name: str) -> GraphPeer:
+def _graph_peer(peer: PeerInfo, now: float, *, place: int, name: str) -> GraphPeer:
     gone = peer.connection == "gone"
     return GraphPeer(
-        id=peer.id, name=name, named=named, relay=peer.connection == "relay", gone=gone,
+        id=peer.id, name=name, named=place < NAMED, place=place, relay=peer.connection == "relay", gone=gone,
         faded=gone or bool(peer.choice), reach=round(radius_share(peer), 2), age=silence_level(peer, now),
         met=peer.received > 0 or peer.groups_pulled > 0,
     )  # fmt: skip

@@ -21,7 +21,7 @@ SHORT, WIDEST, LINES = 14, 300, 2  # characters of an answer in large type, pixe
 GROUNDS = {"right": "good_soft", "untagged": "accent_soft"}  # of other kinds: sunken
 
 
-class _Chip(msgspec.Struct):
+class Chip(msgspec.Struct):
     """A try and how it is set; the rectangle comes last."""
 
     each: Try
@@ -41,7 +41,7 @@ class TryChips(PaintedChart):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, name=tr("Its tries"))
-        self._chips: list[_Chip] = []
+        self._chips: list[Chip] = []
         self._drawn: tuple[tuple[Try, ...], bool] = ((), True)
         self._scale = 1.0
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the texts of models
@@ -65,23 +65,28 @@ class TryChips(PaintedChart):
         self.setAccessibleDescription(". ".join(try_words(chip.each, chip.words) for chip in self._chips))
         self.fit()
 
-    def _set(self, each: Try, *, going: bool) -> _Chip:
+    def _set(self, each: Try, *, going: bool) -> Chip:
         words = tr(KIND_WORDS[each.kind]) if going or each.kind != "writing" else tr("not finished")
+        lines, size = self.typeset(each)
+        return Chip(each, lines, size, words)
+
+    def typeset(self, each: Try) -> tuple[TypesetLines | None, QSizeF]:
+        """The words of an answer, none if it is a grid, and the size of either."""
         if each.grid is not None:
             room = QRectF(0, 0, *(self.theme.px(self._scale * side) for side in GRID_ROOM))
             side = cell_size(each.grid, room, self.theme.px(self._scale * CELL))
-            return _Chip(each, None, QSizeF(side * len(each.grid[0]), side * len(each.grid)), words)
+            return None, QSizeF(side * len(each.grid[0]), side * len(each.grid))
         short = len(each.text) <= SHORT
         font = scaled(self.theme.font("display" if short else "body"), self._scale if short else max(1.0, self._scale))
         lines = TypesetLines(self.theme, each.text, font, "text" if each.kind in GROUNDS else "text_soft")
         lines.lay_out(self.theme.px(self._scale * WIDEST), LINES)
-        return _Chip(each, lines, QSizeF(lines.width + 1, lines.height), words)
+        return lines, QSizeF(lines.width + 1, lines.height)
 
     def fit(self) -> None:
         """Place the chips, and take the height that they need."""
         x = y = high = 0.0
         for chip in self._chips:
-            size = self._size_of(chip)
+            size = self.size_of(chip)
             if x and x + size.width() > self.width():
                 x, y, high = 0.0, y + high + BETWEEN, 0.0
             chip.place = QRectF(QPointF(x, y), size)
@@ -92,13 +97,13 @@ class TryChips(PaintedChart):
         self.setFixedHeight(round(y + high + 0.5))
         self.update()
 
-    def _size_of(self, chip: _Chip) -> QSizeF:
+    def size_of(self, chip: Chip) -> QSizeF:
         below = chip_width(self.theme, chip.words, icon=True, bare=True)
         across = max(chip.size.width() + self._count_width(chip.each), below)
         return QSizeF(across + 2 * BESIDE, chip.size.height() + self.theme.size["chip"] + 2 * ABOVE)
 
     def _count_width(self, each: Try) -> float:
-        words = _count_words(each)
+        words = count_words(each)
         return QFontMetricsF(self._count_font()).horizontalAdvance(words) + 8 if words else 0.0
 
     def _count_font(self) -> QFont:
@@ -115,6 +120,16 @@ class TryChips(PaintedChart):
     def minimumSizeHint(self) -> QSize:
         return QSize(self.theme.px(WIDEST), self.height())
 
+    @property
+    def is_going(self) -> bool:
+        """Whether what is not finished yet is still being written."""
+        return self._drawn[1]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether an answer has less room than it needs."""
+        return any(chip.lines is not None and chip.lines.is_cut for chip in self._chips)
+
     def right_places(self) -> list[QPointF]:
         """The middles of the chips of right answers."""
         return [chip.place.center() for chip in self._chips if chip.each.kind == "right"]
@@ -124,9 +139,9 @@ class TryChips(PaintedChart):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         for chip in self._chips:
-            self._draw_chip(painter, chip)
+            self.draw_chip(painter, chip)
 
-    def _draw_chip(self, painter: QPainter, chip: _Chip) -> None:
+    def draw_chip(self, painter: QPainter, chip: Chip) -> None:
         each, inner = chip.each, chip.place.adjusted(BESIDE, ABOVE, -BESIDE, -ABOVE)
         tone, sign = KIND_SIGNS[each.kind]
         edge = tone if tone == "good" else "accent_line" if tone == "accent" else "border"
@@ -137,7 +152,7 @@ class TryChips(PaintedChart):
             chip.lines.draw(painter, inner.topLeft())
         elif each.grid is not None:
             draw_grid(painter, self.theme, each.grid, QRectF(inner.topLeft(), chip.size), chip.size.height() / len(each.grid))
-        if words := _count_words(each):
+        if words := count_words(each):
             painter.setFont(self._count_font())
             painter.setPen(self.theme.colour("text_soft"))
             beside = QRectF(inner.left() + chip.size.width() + 8, inner.top(), chip.place.width(), chip.size.height())
@@ -151,5 +166,5 @@ class TryChips(PaintedChart):
         draw_chip(painter, self.theme, corner, words, "bare", sign, ink=ink)
 
 
-def _count_words(each: Try) -> str:
+def count_words(each: Try) -> str:
     return f"×{figure(each.count)}" if each.count > 1 else ""

@@ -122,9 +122,11 @@ def size(number: float) -> str:
 
 
 def reward(completion: events.ShownCompletion) -> str:
-    """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number; what only lacks its tag has none at all."""
+    """ "right", "no answer tag", "0.25  close": a number only where a word does not say it all."""
     if completion.reason == events.UNTAGGED:
         return tr("right, no answer tag yet")
+    if completion.reason and completion.reward in (0.0, 1.0):
+        return tr(visible(completion.reason))
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
     return f"{decimal(completion.reward, digits)}  {tr(visible(completion.reason))}".strip()
 

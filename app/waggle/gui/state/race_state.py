@@ -82,7 +82,9 @@ def fold(race: Race, message: RaceEvent) -> Race:
 
 
 def recent_score(run: LaneProgress) -> str:
-    return "–" if run.recent_share is None else percent(run.recent_share)
+    """The share in percent; a small one with a decimal, because at first the swarms differ by less than one percent."""
+    share = run.recent_share
+    return "–" if share is None else percent(share, 1 if 0 < round(share, 3) < 0.1 else 0)
 
 
 def headline(race: Race) -> str:
@@ -93,7 +95,7 @@ def headline(race: Race) -> str:
         case "preparing":
             return tr("Getting both swarms ready; a few seconds")
         case "running" if race.rounds_played >= race.rounds:
-            return tr("Both answer questions now that nobody has practised")
+            return tr("Last test: both swarms answer new questions")
         case "running":
             words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
             if race.rounds_played < 3:

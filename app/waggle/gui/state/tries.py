@@ -1,8 +1,11 @@
 """The answers to one question, equal ones merged, and what each of them is: right, right without its tag, or wrong."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from waggle.gui.i18n.formatting import later, one_line, tr
 from waggle.gui.state.typesetting import NumberGrid, grid_in
@@ -24,12 +27,17 @@ KIND_SIGNS: dict[str, tuple[str, str]] = {
 
 
 class Try(msgspec.Struct, frozen=True):
-    """An answer that `count` completions gave. `text` is a model's words on one line; `grid` is what they are, if any."""
+    """An answer that `count` completions gave. `text` is a model's words on one line; `grid` is what they are, if any.
+
+    `effect`: 1 if learning made it likelier, -1 if less likely. `human`: a person wrote it, according to its origin.
+    """
 
     text: str
     kind: Kind
     count: int
     grid: NumberGrid | None = None
+    effect: int = 0
+    human: bool = False
 
 
 def kind_of(answer: ShownCompletion) -> Kind:
@@ -59,14 +67,38 @@ def _answer_lines(answer: ShownCompletion) -> str:
 
 def merged_tries(answers: tuple[ShownCompletion, ...]) -> list[Try]:
     """Equal answers as one, the best first."""
-    counts: dict[tuple[Kind, str, NumberGrid | None], int] = {}
-    for answer in answers:
-        if answer.human:
-            continue
-        key = kind_of(answer), essence(answer), grid_in(_answer_lines(answer))
-        counts[key] = counts.get(key, 0) + 1
-    tries = [Try(words, kind, count, grid) for (kind, words, grid), count in counts.items()]
-    return sorted(tries, key=lambda each: (ORDER.index(each.kind), -each.count))
+    return _merged(Try(essence(answer), kind_of(answer), 1, _grid_of(answer)) for answer in answers if not answer.human)
+
+
+def card_tries(card: Card) -> list[Try]:
+    """The tries of a card with what learning did to each. While some are written, none is merged, so none jumps."""
+    effects = (*card.effects, *(0 for _ in card.completions))
+    if not all(answer.judged for answer in card.completions):
+        return [Try(one_line(_answer_lines(answer)), kind_of(answer), 1, human=answer.human) for answer in card.completions]
+    return _merged(
+        Try(essence(answer), kind_of(answer), 1, _grid_of(answer), effect, answer.human)
+        for answer, effect in zip(card.completions, effects, strict=False)
+    )
+
+
+def says_more(answer: ShownCompletion) -> bool:
+    """Whether the text of an answer is more than its essence: words around its tags."""
+    if not answer.length:
+        return False
+    around = answer.text[: answer.start] + answer.text[answer.start + answer.length :]
+    for tag in TAGS:
+        around = around.replace(tag, " ")
+    return bool(one_line(around).strip())
+
+
+def _grid_of(answer: ShownCompletion) -> NumberGrid | None:
+    return grid_in(_answer_lines(answer))
+
+
+def _merged(tries: Iterable[Try]) -> list[Try]:
+    """Equal ones as one, the best first, and of these the most frequent."""
+    merged = [replace(each, count=count) for each, count in Counter(tries).items()]
+    return sorted(merged, key=lambda each: (ORDER.index(each.kind), -each.count))
 
 
 def most_telling(cards: tuple[Card, ...]) -> list[Card]:

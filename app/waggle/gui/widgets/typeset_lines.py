@@ -32,6 +32,7 @@ class TypesetLines:
         self._fractions: list[tuple[Fraction, int]] = []  # and where its blank stands, in UTF-16 units
         self._layout = QTextLayout()
         self.width = self.height = 0.0  # pixels, once broken
+        self.is_cut = False
 
     def _with_blanks(self, text: str) -> QTextLayout:
         """The text, with a blank in place of each fraction."""
@@ -66,8 +67,9 @@ class TypesetLines:
 
     def lay_out(self, width: float, most: int = 10_000) -> None:
         """Break into at most `most` lines of this width."""
-        text = self._text
+        text, self.is_cut = self._text, False
         while (end := self._break(text, width, most)) < len(text):
+            self.is_cut = True
             text = f"{text[: max(0, end - 2)].rstrip(f' {CUT}')} {CUT}"
             if end <= 2:
                 break

@@ -16,6 +16,7 @@ from waggle.gui.widgets.typeset_lines import TypesetLines, scaled
 SIZES = ((70, "hero"), (140, "display"), (320, "title"), (10_000, "body"))  # fonts of a task, by its length in characters
 TASK_CELL, CELL, GRID_HIGH = 30, 20, 190  # pixels: a cell of the task's grid and of another one, and a grid, at most
 APART, BETWEEN, BESIDE = 12, 5, 26  # pixels between paragraphs, between lines of one, and between grids side by side
+OWN_SIZE = "body", "strong"  # fonts that are never smaller than usual
 HEADING = 24  # characters that words such as "Example 1:" have at most
 
 
@@ -29,8 +30,9 @@ class PlacedBlock:
 class TypesetText(PaintedWidget):
     """Takes the height that its width asks for, but no more than `set_limit` says: then `is_cut`, and what matters most stays."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, sizes: Sequence[tuple[int, str]] = SIZES) -> None:
         super().__init__(theme)
+        self._sizes = sizes
         self._question = ""
         self._blocks: tuple[Block, ...] = ()
         self._limit = 10_000.0
@@ -118,8 +120,8 @@ class TypesetText(PaintedWidget):
         if block.code or not block.task:  # never smaller than usual
             return scaled(self.theme.font("mono" if block.code else "small"), max(1.0, self._scale))
         length = sum(len(each.text) for each in self._blocks if isinstance(each, Words) and each.task)
-        role = next(role for most, role in SIZES if length <= most)
-        return scaled(self.theme.font(role), max(1.0, self._scale) if role == "body" else self._scale)
+        role = next(role for most, role in self._sizes if length <= most)
+        return scaled(self.theme.font(role), max(1.0, self._scale) if role in OWN_SIZE else self._scale)
 
     def _label_width(self, label: str) -> float:
         return QFontMetricsF(self._label_font()).horizontalAdvance(label) + 10 if label else 0.0
@@ -142,7 +144,8 @@ class TypesetText(PaintedWidget):
                 painter.setFont(self._label_font())
                 painter.setPen(self.theme.colour("text_soft"))
                 before = QRectF(each.place.left() - each.label, each.place.top(), each.label, side)
-                painter.drawText(before, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, each.block.label)
+                one_line_high = Qt.TextFlag.TextSingleLine | Qt.TextFlag.TextDontClip  # a small grid is lower than its label
+                painter.drawText(before, Qt.AlignmentFlag.AlignVCenter | one_line_high, each.block.label)
                 draw_grid(painter, self.theme, each.block.grid, each.place, side)
 
 

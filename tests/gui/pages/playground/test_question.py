@@ -109,12 +109,12 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playg
     assert view._copy.text() == "Copied"
     question = "Simplify 36/84.\n<b>\ufffd"
     assert qapp.clipboard().text().split("\n\n") == [
-        question, "Before any training, 0.0  wrong: 9\n<answer>9</answer>", "Now, 64 rounds, 1.0  right\n<answer>3/7</answer>",
-        "You, 0.0  wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
+        question, "Before any training, wrong: 9\n<answer>9</answer>", "Now, 64 rounds, right\n<answer>3/7</answer>",
+        "You, wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
     ]  # fmt: skip
     answer(window, replace(TRIED, answers=TRIED.answers[:2]))
     view._copy.click()
-    assert qapp.clipboard().text().endswith("You, 0.0  wrong: 9\n<answer>9</answer>"), "none is known"
+    assert qapp.clipboard().text().endswith("You, wrong: 9\n<answer>9</answer>"), "none is known"
     view._blind.setChecked(True)
     assert view._copy.text() == "Copy", "it would copy something else now"
     view._copy.click()

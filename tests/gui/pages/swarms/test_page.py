@@ -178,7 +178,7 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
 def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, members=members))))
-    next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
+    next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it").click()
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
 
@@ -198,7 +198,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
 def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
-    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
@@ -521,7 +521,7 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
 def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
-    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it")
     go.setFocus()
     peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
     tell(window, events.PeerChanged(peer=peer), KnownSwarms(swarms=(FIRST, OTHER), seq=9))

@@ -13,7 +13,7 @@ from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
@@ -45,7 +45,7 @@ class LivePage(Page):
         self._digest.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        self._digest_card = card(self._digest, pad=18)
+        self._digest_card = as_widget(column(self._digest, margins=(2, 0, 2, 0)))
         self._digest_card.hide()
         self.stage, self.answers = StageView(theme), AllAnswers(theme, self._digest_card)
         self.stage.choice_changed.connect(self._redraw)

@@ -1,4 +1,4 @@
-"""A card of the Live feed: who asked the question, its answers side by side, and what was learned from them."""
+"""A card of the Live feed: who asked the question, what was answered and how often, and what was learned from it."""
 
 from collections import Counter
 
@@ -8,9 +8,9 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.core.peer_id import fingerprint
+from waggle.gui.charts.try_line import TryLine
 from waggle.gui.i18n.formatting import (
     ago,
-    decimal,
     figure,
     one_line,
     peer_name,
@@ -20,7 +20,7 @@ from waggle.gui.i18n.formatting import (
     visible,
     visible_lines,
 )
-from waggle.gui.state.tries import KIND_SIGNS, kind_of
+from waggle.gui.state.tries import KIND_SIGNS, card_tries, kind_of, says_more
 from waggle.gui.state.typesetting import NumberGrid, grid_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -29,17 +29,19 @@ from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, li
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.number_grid import draw_grid
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
-from waggle.gui.widgets.question_text import say_question
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel
+from waggle.gui.widgets.typeset_text import TypesetText
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
 
 WRONG = "wrong: "  # how the reason of a wrong answer begins, before the answer
-LINES, OPEN_LINES = 2, 14
+LINES, OPEN_LINES = 2, 14  # of an answer in an open card, at least and at most
+QUESTION = ((10_000, "strong"),)  # the font of a question
+SMALLER, QUESTION_HIGH = 0.65, 48  # the size of grids, as a share of that on the stage; pixels of a question in a closed card
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
-SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: the question is cut first
+SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: what was learned is cut first
 
 
 def is_unfinished(card: Card, state: State) -> bool:
@@ -212,10 +214,11 @@ class QuestionCard(QFrame):
         self._columns = COLUMNS
         self._face, self._who = Avatar(theme, 24), ElidedLabel(theme, role="label")
         self._key = ElidedLabel(theme, role="caption", tone="text_faint")  # the fingerprint of a peer's key
-        self._specialty, self._question = Chip(theme), ElidedLabel(theme, role="strong")
+        self._specialty, self._question = Chip(theme), TypesetText(theme, QUESTION)
+        self._question.set_scale(SMALLER)
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
-        self._mean = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._right = ElidedLabel(theme, role="label", tone="text_soft", right=True)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
         self._more = Button(theme, "", "link", "more").with_name(tr("More"))
@@ -224,17 +227,19 @@ class QuestionCard(QFrame):
         self._more.setMenu(self._menu)
         for button in (self._reader, self._more):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as for the feed: a click must not hold it
-        self._tiles: list[AnswerTile] = []
-        self._whole = text(theme, "", "small", "soft", wrap=True)  # the whole question, in an open card
+        self._tries = TryLine(theme)
+        self._tries.pressed.connect(self._press)
+        self._tiles: list[AnswerTile] = []  # whole answers, in an open card
+        self._tile_state: tuple[Card | None, bool, int] = None, True, 0  # the card in the tiles, and how many answers of it
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
-            row(self._face, self._who, self._key, gap=8), self._specialty, (self._question, 1),
-            row(self._when, self._more, gap=6), gap=12,
+            row(self._face, self._who, self._key, gap=8), self._specialty, row(self._sign, (self._foot, 1), gap=6),
+            row(self._reader, self._right, gap=12), row(self._when, self._more, gap=6), gap=12,
         )  # fmt: skip
-        below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
-        below.addStrut(theme.px(24))  # so that a button that appears moves nothing
-        self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
+        head.setStretch(2, 1)
+        head.addStrut(theme.px(24))  # so that a button that appears moves nothing
+        self.setLayout(column(head, self._question, self._tries, self._grid, gap=8, margins=(18, 10, 18, 12)))
 
     def show_card(self, card: Card, state: State, now: float) -> None:
         if self._card is None or card.key != self._card.key:
@@ -247,11 +252,9 @@ class QuestionCard(QFrame):
         if card is self._card and going == self._going:
             return
         self._card, self._going = card, going
-        self._show_answers(card, going=going)
-        judged = [answer.reward for answer in card.completions if answer.judged]
-        mean = tr("mean reward %1").replace("%1", decimal(sum(judged) / len(judged), 2)) if judged else ""
-        self._mean.say(mean)
-        self._mean.setVisible(bool(mean))
+        self._tries.show_tries(card_tries(card), going=going)
+        self._right.say(_right_words(card))
+        self._right.setVisible(bool(self._right.words()))
         self._fit()
 
     def _show_head(self, card: Card, state: State) -> None:
@@ -262,23 +265,28 @@ class QuestionCard(QFrame):
         self._key.setVisible(not card.mine)
         self._specialty.say(tr(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
-        say_question(self._question, card.question)
-        self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
+        self._question.say(card.question)
+        question = one_line(card.question)
         who = self._who.words() if card.mine else peer_name(card.name, card.origin)
-        self.setAccessibleName(f"{who}: {self._question.accessibleName()}")
-        self._more.setAccessibleName(f"{tr('More')}: {self._question.accessibleName()}")
+        self.setAccessibleName(f"{who}: {question}")
+        self._more.setAccessibleName(f"{tr('More')}: {question}")
 
-    def _show_answers(self, card: Card, *, going: bool) -> None:
-        answers = merged_answers(card)
+    def _show_answers(self) -> None:
+        """Show the whole answers of an open card, and none of a closed one."""
+        card = self._card
+        answers = merged_answers(card) if card is not None and self.is_open else []
+        if (card, self._going, len(answers)) == self._tile_state:
+            return
+        self._tile_state = card, self._going, len(answers)
         while len(self._tiles) < len(answers):
             tile = AnswerTile(self._theme)
-            tile.pressed.connect(self._toggle)
+            tile.pressed.connect(self._press)
             self._tiles.append(tile)
             self._place(len(self._tiles) - 1)
         for i, tile in enumerate(self._tiles):
             tile.setVisible(i < len(answers))
-            if i < len(answers):
-                tile.show_answer(answers[i], mine=card.mine, going=going)
+            if card is not None and i < len(answers):
+                tile.show_answer(answers[i], mine=card.mine, going=self._going)
         self._stretch_columns()
 
     def _place(self, index: int) -> None:
@@ -318,7 +326,12 @@ class QuestionCard(QFrame):
             arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
             chip_text, answer_text = answer_chip(answer, going=self._going)[0], visible_lines(answer.text[:LONGEST_SHOWN])
             parts.append(f"{number}. {chip_text}{arrow}\n{answer_text}".rstrip())
-        return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._mean.words())))])
+        return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._right.words())))])
+
+    def _press(self) -> None:
+        """Open the card by its answers, or close it, if there is more to read."""
+        if not self._reader.isHidden():
+            self._toggle()
 
     def _toggle(self) -> None:
         if self._card is not None:
@@ -337,18 +350,30 @@ class QuestionCard(QFrame):
 
     def _fit(self) -> None:
         """Offer "Read all" if anything is cut. This changes heights only, so it runs once widths are known."""
-        is_open = self.is_open
-        most = OPEN_LINES if is_open else LINES + 1
-        needed = max((tile.lines_needed(most) for tile in self._tiles if not tile.isHidden()), default=LINES)
-        question_is_whole = self._question.words() == self._question.accessibleName()
-        long = not question_is_whole or self._question.sizeHint().width() > self._question.width()
-        self._whole.setVisible(is_open and long)
-        self._reader.setVisible(is_open or long or needed > LINES)
+        is_open, card = self.is_open, self._card
+        if card is None:
+            return
+        self._question.set_limit(10_000 if is_open else self._theme.px(QUESTION_HIGH))
+        self._show_answers()
+        self._tries.setVisible(not is_open)
+        more = any(says_more(answer) for answer in card.completions if answer.judged)
+        self._reader.setVisible(is_open or more or self._question.is_cut or self._tries.is_cut)
         words = tr("Read less") if is_open else tr("Read all")
         self._reader.say(words)
-        self._reader.setAccessibleName(f"{words}: {self._question.accessibleName()}")
-        for tile in self._tiles:
-            tile.show_lines(max(LINES, needed) if is_open else LINES)
+        self._reader.setAccessibleName(f"{words}: {one_line(card.question)}")
+        if is_open:
+            needed = max((tile.lines_needed(OPEN_LINES) for tile in self._tiles if not tile.isHidden()), default=LINES)
+            for tile in self._tiles:
+                tile.show_lines(max(LINES, needed))
+
+
+def _right_words(card: Card) -> str:
+    """ "3 of 8 right"; empty before any is judged, and for a person's own answer."""
+    judged = [answer for answer in card.completions if answer.judged]
+    if not judged or card.by_hand:
+        return ""
+    right = sum(kind_of(answer) == "right" for answer in judged)
+    return tr("%1 of %2 right").replace("%1", figure(right)).replace("%2", figure(len(judged)))
 
 
 def _time_text(card: Card, state: State, now: float) -> str:

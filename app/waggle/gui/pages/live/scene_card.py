@@ -3,23 +3,25 @@
 from collections import Counter
 
 from PySide6.QtCore import QPointF, Qt, QTimer, Signal
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QWidget
 
+from waggle.core.peer_id import fingerprint
 from waggle.gui.charts.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.try_chips import TryChips
-from waggle.gui.i18n.formatting import ago, figure, listed, one_line, peer_name, tr
+from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
 from waggle.gui.state.stage import Scene, Teacher, lesson_words
 from waggle.gui.state.tries import essence, kind_of, merged_tries
 from waggle.gui.state.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.gui.widgets.typeset_text import TypesetText
 from waggle.protocol.state import HALTED_PHASES, State
 
 TEACHERS = 3  # peers that are shown
+SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
@@ -32,11 +34,13 @@ class TeacherRow(QWidget):
         super().__init__()
         self._face = Avatar(theme, 24)
         self._name, self._about = ElidedLabel(theme, role="label"), ElidedLabel(theme, role="small", tone="text_soft")
-        self.setLayout(row(self._face, self._name, (self._about, 1), gap=10))
+        self._key = ElidedLabel(theme, role="caption", tone="text_faint")  # the fingerprint of the peer's key
+        self.setLayout(row(self._face, row(self._name, self._key, gap=8), (self._about, 1), gap=10))
 
     def show_teacher(self, teacher: Teacher, titles: dict[str, str]) -> None:
         self._face.show_identity(teacher.origin, mine=False)
-        self._name.say(peer_name(teacher.name, teacher.origin) if teacher.name else tr("A peer"))
+        self._name.say(one_line(teacher.name) or tr("A peer"))
+        self._key.say(one_line(fingerprint(teacher.origin)) if teacher.name else "")
         self._about.say(_example_words(teacher) or _specialty_words(teacher, titles))
 
 
@@ -79,7 +83,11 @@ class SceneCard(QFrame):
         self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, gap=8)
         self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
-        whole = column(self._head, None, self._body, None, rule(), self._foot, gap=14, margins=(24, 18, 24, 18))
+        self._between = rule(), frame("line", column())  # below the tries, and beside them
+        self._between[1].setFixedWidth(1)
+        lesson = column(self._between[0], self._foot, None, gap=14)
+        self._sides = row((column(self._body, None), 3), self._between[1], (lesson, 2), gap=24)
+        whole = column(self._head, (self._sides, 1), gap=18, margins=(24, 18, 24, 18))
         self._empty = text(theme, "", "title", "soft", wrap=True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         picture = row(None, Icon(theme, "live", "text_faint", 36), None)
@@ -88,9 +96,15 @@ class SceneCard(QFrame):
         self._flight = LessonFlight(theme, self)
         self._learned = -1  # the round whose lesson was shown last
 
-    def set_room(self, height: int) -> None:
-        """How many pixels of height are visible: the more, the larger is the type."""
+    def set_room(self, width: int, height: int) -> None:
+        """How many pixels are visible: the higher, the larger is the type; in a wide card the lesson stands beside the tries."""
         self._room = height
+        wide, ways = width >= self._theme.px(SIDE_BY_SIDE), QBoxLayout.Direction
+        self._sides.setDirection(ways.LeftToRight if wide else ways.TopToBottom)
+        self._sides.setSpacing(24 if wide else 14)
+        self._sides.setStretch(2, 2 if wide else 0)
+        for line, visible in zip(self._between, (not wide, wide), strict=True):
+            line.setVisible(visible)
         scale = round(min(LARGEST, max(SMALLEST, height / self._theme.px(USUAL_ROOM))), 1)
         for part in (self._question, self._tries):
             part.set_scale(scale)
@@ -107,7 +121,8 @@ class SceneCard(QFrame):
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        finished = newest and scene.own is not None and state.phase == "contributing" and scene.round < state.round
+        self._round.say((tr("Last finished round: %1") if finished else tr("Round %1")).replace("%1", figure(scene.round)))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)

@@ -25,7 +25,7 @@ class SceneArea(ScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._scene.set_room(self.viewport().height())
+        self._scene.set_room(self.viewport().width(), self.viewport().height())
 
 
 class StageView(QWidget):

@@ -30,7 +30,7 @@ class ModelCard(QFrame):
         title = model_name(model)
         head = row((ElidedLabel(theme, title, "heading"), 0 if model.active else 1))
         if model.active:
-            head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
+            head.addWidget(Chip(theme, tr("In training"), "accent", "on"))
             head.addStretch(1)
         self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
         self._form = text(theme, "", "small", "soft", wrap=True)
@@ -83,7 +83,7 @@ class OfferCard(QFrame):
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
         gated = as_widget(
-            row(Icon(theme, "lock", "text_soft", 14), (text(theme, tr("Needs a free account of the hub"), "small", "soft"), 1))
+            row(Icon(theme, "lock", "text_soft", 14), (text(theme, tr("Needs a free Hugging Face account"), "small", "soft"), 1))
         )
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
@@ -119,7 +119,7 @@ class OfferCard(QFrame):
         set_tip(self._fit, how)
         active = here is not None and here.active
         if active:
-            self._chip.say(tr("Trained now"), "accent", "on")
+            self._chip.say(tr("In training"), "accent", "on")
         elif fits is not None:
             self._chip.say(*((tr("Fits"), "good", "check") if fits else (tr("Too large"), "plain", "")))
         self._chip.setVisible(active or fits is not None)

@@ -116,7 +116,8 @@ class ChatView(QWidget):
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
-            self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._message, 1), self._tally), gap=10
+            self.tools, self._about, (self._empty, 1), (self._room, 1), rule(), writing,
+            row((self._message, 1), self._tally), gap=10,
         )  # fmt: skip
         self.setLayout(column((chat_card, 1)))
         self._complain("")

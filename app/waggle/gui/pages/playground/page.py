@@ -9,7 +9,7 @@ from waggle.gui.pages.playground.chat import ChatView
 from waggle.gui.pages.playground.question import QuestionView
 from waggle.gui.pages.playground.race import RaceView
 from waggle.gui.widgets.controls.buttons import SegmentedControl
-from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.layout import as_widget, column
 from waggle.gui.widgets.page_header import header_margins, title_row
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce
@@ -39,7 +39,7 @@ class PlaygroundPage(Page):
         for part in (self._scrolled, as_widget(self._talk), self._arena):
             self._views.addWidget(part)
         self._views.setMinimumHeight(1)  # each view scrolls, so that the header's buttons keep their size
-        self._head = column(title_row(theme, tr("Try it"), self.which), row((self._line, 1), self.chat.tools), gap=0)
+        self._head = column(title_row(theme, tr("Try it"), self.which), self._line, gap=0)
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self._turn_to(QUESTION)
         self.set_compact(False)
@@ -92,7 +92,6 @@ class PlaygroundPage(Page):
         if focused is not None and self._views.isAncestorOf(focused):
             self.setFocus()  # else Qt focuses the rail, and Space would leave the page
         self._views.setCurrentIndex(index)
-        self.chat.tools.setVisible(index == CHAT)
         self._line.say(self._headline())
 
     def _headline(self) -> str:

@@ -70,7 +70,7 @@ class JoinView(QStackedWidget):
             theme, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
         )
         return card(
-            text(theme, tr("Join by an invite"), "title"), about, as_widget(row((self._link, 1), read)),
+            text(theme, tr("Join by a link"), "title"), about, as_widget(row((self._link, 1), read)),
             self._message, as_widget(row(file, None, cancel)), gap=12, pad=24,
         )  # fmt: skip
 

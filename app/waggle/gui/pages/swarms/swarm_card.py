@@ -65,7 +65,7 @@ class SwarmCard(QFrame):
 
     def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> QWidget:
         title = one_line(swarm.name)
-        go = Button(theme, tr("Go there"), small=True)
+        go = Button(theme, tr("Switch to it"), small=True)
         go.setAccessibleName(tr("Go to %1").replace("%1", title))
         go.setEnabled(not why_not)
         go.setToolTip(why_not)

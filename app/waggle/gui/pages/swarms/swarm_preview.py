@@ -29,7 +29,7 @@ LONGEST_NAME = 24  # characters, as in an announcement
 
 def created_words() -> str:
     """The introduction to a swarm that was just created."""
-    return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
+    return tr("It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.")
 
 
 def remembered_words(swarm: SwarmDetails) -> str:
