@@ -60,6 +60,7 @@
 <message><source>%1 in %2.</source><translation>%1 in %2 trainiert.</translation></message>
 <message><source>%1 is %2, which is no web address.</source><translation>%1 ist %2, und das ist keine Webadresse.</translation></message>
 <message><source>%1 is %2.</source><translation>%1 ist %2.</translation></message>
+<message><source>%1 is a folder of yours, which Waggle does not delete.</source><translation>%1 ist ein Ordner von dir, den Waggle nicht löscht.</translation></message>
 <message><source>%1 is a private swarm, and its key is not here.</source><translation>%1 ist ein privater Schwarm, und sein Schlüssel ist nicht hier.</translation></message>
 <message><source>%1 is being downloaded by another program.</source><translation>%1 wird gerade von einem anderen Programm geladen.</translation></message>
 <message><source>%1 is being downloaded. Until it is here, you train the starter: see the page Models.</source><translation>%1 wird heruntergeladen. Bis es da ist, trainierst du den Starter: siehe die Seite Modelle.</translation></message>

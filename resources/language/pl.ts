@@ -60,6 +60,7 @@
 <message><source>%1 in %2.</source><translation>%1 w %2.</translation></message>
 <message><source>%1 is %2, which is no web address.</source><translation>%1 to %2, a to nie jest adres internetowy.</translation></message>
 <message><source>%1 is %2.</source><translation>%1: %2.</translation></message>
+<message><source>%1 is a folder of yours, which Waggle does not delete.</source><translation>%1 to Twój folder, którego Waggle nie usuwa.</translation></message>
 <message><source>%1 is a private swarm, and its key is not here.</source><translation>%1 to prywatny rój, a jego klucza tu nie ma.</translation></message>
 <message><source>%1 is being downloaded by another program.</source><translation>Inny program właśnie pobiera %1.</translation></message>
 <message><source>%1 is being downloaded. Until it is here, you train the starter: see the page Models.</source><translation>Trwa pobieranie %1. Do tego czasu trenujesz starter: zobacz stronę Modele.</translation></message>

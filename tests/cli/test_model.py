@@ -115,3 +115,11 @@ def test_without_an_engine_the_choice_is_for_the_next_one(tmp_path, capsys, monk
 def test_what_cannot_be_done_is_said(tmp_path, capsys, words, says):
     assert run(tmp_path, *words) != 0
     assert says in capsys.readouterr().err
+
+
+def test_a_folder_of_a_person_is_not_removed(tmp_path, capsys):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    assert run(tmp_path / "home", "remove", str(folder)) == 1
+    assert f"{folder} is a folder of yours, which Waggle does not delete." in capsys.readouterr().err
+    assert folder.is_dir()

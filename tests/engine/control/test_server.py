@@ -4,6 +4,7 @@ import asyncio
 import errno
 import inspect
 import os
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from protocol.text.test_status_text import READY
 from waggle.cli import ctl, main, remove_data
 from waggle.cli.control import pause
 from waggle.cli.control.status import describe
+from waggle.cli.shared import engine
 from waggle.core.errors import EngineError
 from waggle.core.paths import LONGEST_SOCKET, Home
 from waggle.engine import lifecycle
@@ -193,6 +195,19 @@ def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(words_given,
 def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
     command = pause.command_of(main.parse(["pause", "--for", "1h", "--after-round"]))
     assert (command.seconds, command.until, command.after_round, command.until_away) == (3600.0, None, True, False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it listens at a Unix socket")
+def test_a_status_of_a_stuck_engine_is_given_up_soon(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "STATUS_SECONDS", 0.1)
+    home = Home(tmp_path).prepare()
+    path = control.socket_path(home)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as stuck:  # it is connected to, and never answers
+        stuck.bind(str(path))
+        stuck.listen()
+        with pytest.raises(EngineError, match="does not answer"):
+            engine.status(home)
 
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):

@@ -11,8 +11,8 @@ from waggle.cli.shared.model_argument import model_of
 from waggle.cli.shared.options import add_home, add_settings, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths, settings
-from waggle.core.errors import EngineError
-from waggle.core.message import packed_message
+from waggle.core.errors import EngineError, ModelError
+from waggle.core.message import Message, packed_message
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_offers
 from waggle.engine.services.better_swarm import swarm_to_begin_in
@@ -124,6 +124,10 @@ def _search(home: paths.Home, words: str, *, as_json: bool) -> int:
 
 
 def _remove(home: paths.Home, name: str) -> int:
+    if paths.expand_user(name).is_absolute():  # as the list names it
+        raise ModelError(
+            Message("%1 is a folder of yours, which Waggle does not delete.", name), "Choose another model to train."
+        )
     if engine_runs(home):
         ask(home, commands.RemoveModel(id=commands.new_id(), name=name))
     elif name == settings.read(home.settings).model.name:

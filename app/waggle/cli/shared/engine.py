@@ -7,6 +7,8 @@ from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
+STATUS_SECONDS = 15.0  # a status is answered at once, unless the engine is stuck
+
 
 def ask(home: paths.Home, command: commands.AnyCommand, seconds: float = server.ANSWER_SECONDS) -> list[AnyEvent]:
     """The engine's answers to a command. Raises EngineError if it is refused, or does not answer in time."""
@@ -18,7 +20,7 @@ def ask(home: paths.Home, command: commands.AnyCommand, seconds: float = server.
 
 def status(home: paths.Home) -> State:
     """The engine's current State. Raises EngineError."""
-    answers = ask(home, commands.Status(id=commands.new_id()))
+    answers = ask(home, commands.Status(id=commands.new_id()), STATUS_SECONDS)
     return next(event.state for event in answers if isinstance(event, Snapshot))
 
 
