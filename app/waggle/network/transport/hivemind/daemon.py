@@ -27,7 +27,7 @@ from waggle.network.transport.hivemind.streamed_p2p import streamed
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.network.transport.ports import require_port
 
-START_S = 30.0
+START_S = 120.0  # a slow disk or a scanner of viruses may hold p2pd up: a slow start is no failure
 CONNECT_S = 5.0
 EXIT_S = 1.0  # p2pd closes its connection to us this long before it exits, at most
 EVERYWHERE = "0.0.0.0"

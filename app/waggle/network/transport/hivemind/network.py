@@ -15,7 +15,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.call_limits import CallRefused
-from waggle.network.transport.hivemind.daemon import CONNECT_S, START_S, Daemon, start_daemon
+from waggle.network.transport.hivemind.daemon import CONNECT_S, Daemon, start_daemon
 from waggle.network.transport.hivemind.dht_validator import AnnouncementValidator, unpacked
 from waggle.network.transport.hivemind.liveness import NeighbourLiveness, SearchBackoff
 from waggle.network.transport.hivemind.patches import ANNOUNCEMENTS, Announcements, load_hivemind
@@ -32,6 +32,7 @@ REACH = "waggle/reach/1"  # request: a port in two bytes; answer: b"1" if a call
 CALL_S = 10.0  # for a store, with everything that hivemind retries in it
 READ_S = 8.0  # for a read: a light client waits ten seconds for a gateway that reads for it
 PING_S = 3.0
+START_S = 30.0  # for the DHT node to start, once p2pd runs
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's default of 20 costs twice as much, and a value has five replicas
 
 
