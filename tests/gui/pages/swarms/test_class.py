@@ -6,8 +6,10 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer
 from gui.conftest import TellWindow
 from gui.recorded import ready
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.page import SwarmsPage
@@ -28,8 +30,14 @@ INVITE = InviteWritten(charter=CLASS, link=f"waggle://join?charter={CLASS}", cla
 
 
 @pytest.fixture
-def form(theme: Theme, qtbot: QtBot) -> CreateSwarmForm:
-    form = CreateSwarmForm(theme)
+def sent() -> list[AnyCommand]:
+    """The commands that the form sent to the engine."""
+    return []
+
+
+@pytest.fixture
+def form(theme: Theme, qtbot: QtBot, sent: list[AnyCommand]) -> CreateSwarmForm:
+    form = CreateSwarmForm(theme, EngineClient(lambda command: sent.append(command) is None))
     qtbot.addWidget(form)
     form.show()
     return form
@@ -39,9 +47,7 @@ def words_of(card: SwarmPreviewCard) -> str:
     return " ".join(label.text() for label in card.findChildren(QLabel))
 
 
-def test_a_class_needs_only_a_name_and_is_private(form: CreateSwarmForm) -> None:
-    submitted: list[commands.CreateSwarm] = []
-    form.submitted.connect(submitted.append)
+def test_a_class_needs_only_a_name_and_is_private(form: CreateSwarmForm, sent: list[AnyCommand]) -> None:
     form._private.setChecked(True)
     form._private.setChecked(False)
     assert form._asks.text() == "What it asks"
@@ -53,7 +59,8 @@ def test_a_class_needs_only_a_name_and_is_private(form: CreateSwarmForm) -> None
     assert not form._create.isEnabled(), "it has no name yet"
     form._name.setText("Class 7b")
     form._create.click()
-    (command,) = submitted
+    command = sent[-1]
+    assert isinstance(command, commands.CreateSwarm)
     assert (command.name, command.preset, command.private, command.specialties) == ("Class 7b", "classroom", True, ())
 
 
@@ -69,7 +76,7 @@ def test_a_swarm_that_is_for_no_class_after_all_still_needs_questions(form: Crea
 
 def test_what_was_chosen_stays_when_the_window_is_built_again(form: CreateSwarmForm, theme: Theme, qtbot: QtBot) -> None:
     form._for_class.click()
-    rebuilt = CreateSwarmForm(theme)
+    rebuilt = CreateSwarmForm(theme, EngineClient())
     qtbot.addWidget(rebuilt)
     rebuilt.take_over(form)
     assert rebuilt._for_class.isChecked()
@@ -89,8 +96,7 @@ def test_its_author_sees_what_the_page_does_and_chooses_a_name_before_going_ther
     swarms._form._for_class.click()
     swarms._form._create.click()
     assert isinstance(sent[-1], commands.CreateSwarm)
-    window._store.take(SwarmCreated(swarm=OURS))
-    window._store.flush()
+    answer(window, SwarmCreated(swarm=OURS))
     (card,) = swarms.findChildren(SwarmPreviewCard)
     assert CLASS_PAGE in words_of(card)
     (name,) = card.findChildren(QLineEdit)
@@ -115,7 +121,7 @@ def invite_view(theme: Theme, qtbot: QtBot, host: str = "", invite: InviteWritte
     state = State()
     for event in (ready(charter=CLASS), events.PhaseChanged(phase="contributing", round=3), invite):
         state = apply(state, event)
-    view = InviteView(theme, host)
+    view = InviteView(theme, EngineClient(lambda _command: True), host)
     qtbot.addWidget(view)
     view.show()
     view.open()

@@ -322,7 +322,7 @@ def test_the_target_is_visible_while_a_file_is_dragged(desk: Desk, tmp_path: Pat
     assert overlay._title.text() == "Drop it to create a swarm"
     QApplication.sendEvent(target, QDragLeaveEvent())
     assert not overlay.isVisible()
-    desk.drag(QUrl.fromLocalFile(str(tmp_path / "photo.png")), onto=target)
+    desk.drag(QUrl.fromLocalFile(str(tmp_path / "letter.pdf")), onto=target)
     assert (overlay._title.text(), overlay._words.text()) == ("This cannot be dropped here", ENDS_IN)
     QApplication.sendEvent(target, QDragLeaveEvent())
     desk.drop(QUrl.fromLocalFile(str(tmp_path / "sums.jsonl")), onto=target)
@@ -346,11 +346,11 @@ def test_a_file_over_a_text_field_is_not_taken_as_text_but_a_link_is(desk: Desk,
     "urls",
     [
         [QUrl("https://example.org/questions.csv")],
-        [QUrl.fromLocalFile("/tmp/photo.png")],
+        [QUrl.fromLocalFile("/tmp/letter.pdf")],
         [QUrl.fromLocalFile(f"/tmp/{name}.pdf") for name in "abc"],
         [QUrl.fromLocalFile("/" + "long/" * 1200 + "questions.csv")],
     ],
-    ids=["link", "picture", "three", "huge path"],
+    ids=["link", "letter", "three", "huge path"],
 )
 def test_what_cannot_be_dropped_is_said_on_any_page(desk: Desk, urls: list[QUrl]) -> None:
     desk.drop(*urls)
