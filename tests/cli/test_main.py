@@ -376,7 +376,7 @@ def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
     imported = {name.rpartition(".")[2] for name in ast.literal_eval(output.stdout)}
-    assert imported == {"main", "window", "shared", "lazy_parser", "options", "outcome", "log"}
+    assert imported == {"main", "window", "shared", "lazy_parser", "options", "outcome", "printing", "log"}
     assert list(main.COMMANDS) == DOORS
 
 
