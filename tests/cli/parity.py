@@ -62,6 +62,7 @@ def window_only_actions(folder: Path) -> dict[str, str]:
     backup.write(folder / "backup.txt", keys.load_or_create(home.identity), PASSPHRASE)
     (folder / "sums.csv").write_text("question,answer\n" + "".join(f"What is {n} + 1?,{n + 1}\n" for n in range(40)))
     missing = {}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it, and passes that on
     with recording_engine(home) as engine:
         for tag in sorted(protocol_commands() - NO_ACTION - FROM_FILES.keys()):
             engine.sent.clear()
