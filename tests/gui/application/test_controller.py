@@ -31,6 +31,7 @@ from waggle.gui.application.tray import TrayIcon
 from waggle.gui.application.window import window_state
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
+from waggle.gui.i18n.formatting import clock
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.settings.cuda_download import CudaCard
@@ -302,8 +303,9 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(theme: Theme, qt
 
 
 def test_the_tray_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtBot) -> None:
-    tray_icon = TrayIcon(theme, host="bee@hive")
+    tray_icon = TrayIcon(theme, host="bee@hive", clock_now=lambda: 7200.0)
     tray_icon.show_state(CONTRIBUTING)
+    assert tray_icon._for.actions()[0].text() == f"For 1 hour, until {clock(10_800.0)}"
     assert tray_icon.icon.toolTip().startswith("Waggle on bee@hive: Training in Maths swarm")
     assert visible_actions(tray_icon)[0].startswith("bee@hive: Training")
 

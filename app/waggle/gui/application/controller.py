@@ -231,7 +231,7 @@ class Controller(QObject):
         return window
 
     def _new_tray(self) -> TrayIcon:
-        tray = TrayIcon(self._theme, self, self._host)
+        tray = TrayIcon(self._theme, self, self._host, self._store.now)
         tray.raised.connect(self.raise_window)
         tray.commanded.connect(self._client.send)
         tray.leave_wanted.connect(self.leave)

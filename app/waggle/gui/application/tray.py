@@ -1,6 +1,8 @@
 """The tray icon: shows the status sentence, with a menu to pause, resume, open the window and quit."""
 
 import sys
+import time
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
@@ -19,7 +21,7 @@ Trigger = QSystemTrayIcon.ActivationReason
 
 
 class TrayIcon(QObject):
-    """`host`: the computer of the engine, empty for this one.
+    """`host`: the computer of the engine, empty for this one; `clock_now`: the unix time by its clock.
 
     `raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: quit.
     """
@@ -28,9 +30,11 @@ class TrayIcon(QObject):
     commanded = Signal(object)
     leave_wanted = Signal()
 
-    def __init__(self, theme: Theme, parent: QObject | None = None, host: str = "") -> None:
+    def __init__(
+        self, theme: Theme, parent: QObject | None = None, host: str = "", clock_now: Callable[[], float] = time.time
+    ) -> None:
         super().__init__(parent)
-        self._host = visible(host)
+        self._host, self._clock_now = visible(host), clock_now
         self._icons = {awake: logo_icon(theme, awake=awake) for awake in (True, False)}
         self.icon = QSystemTrayIcon(self._icons[False], self)
         self.menu = QMenu()
@@ -60,7 +64,7 @@ class TrayIcon(QObject):
         self.menu.addMenu(self._for)
         self.menu.addSeparator()
         self.menu.addAction(self._leave)
-        pause_menu.fill(self._for, self.commanded.emit)
+        pause_menu.fill(self._for, self.commanded.emit, self._clock_now)
 
     def show(self) -> None:
         self.icon.show()
