@@ -206,8 +206,10 @@ def test_a_status_of_a_stuck_engine_is_given_up_soon(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX) as stuck:  # it is connected to, and never answers
         stuck.bind(str(path))
         stuck.listen()
+        began = time.monotonic()
         with pytest.raises(EngineError, match="does not answer"):
             engine.status(home)
+    assert time.monotonic() - began < control.ANSWER_SECONDS / 4
 
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):

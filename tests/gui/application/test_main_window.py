@@ -314,11 +314,32 @@ def test_the_one_button_follows_the_phase(window_told: TellWindow, written: list
     paused = events.PhaseChanged(phase="paused", round=9, at=5.0, seq=999_999)
     window = window_told([*written, paused])
     button = window.pages.of(HomePage).hero._main
-    assert button.text() == "Resume"
+    assert (button.text(), button.property("kind")) == ("Resume", "primary")
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     button.click()
     assert isinstance(sent[0], Resume)
+    window._store.take(events.PhaseChanged(phase="contributing", round=9, at=6.0, seq=1_000_000))
+    window._store.flush()
+    assert (button.text(), button.property("kind")) == ("Pause", "plain"), "what goes well asks for nothing"
+
+
+def test_the_status_bar_says_the_state_once_and_a_figure_in_every_width(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story)
+    bar = window.status
+    for width in (1280, 1024):
+        window.resize(width, 640)
+        window.show_page("live")
+        screenshot_when_still(window)
+        assert bar._says.words().startswith(bar._word.words())
+        assert (bar._says.isVisible(), bar._word.isVisible()) == (True, False)
+        window.show_page("home")
+        screenshot_when_still(window)
+        assert "tokens/s" in bar._figures.words()
+    window._store.take(events.PhaseChanged(phase="paused", round=9, at=9.0, seq=999_999))
+    window._store.flush()
+    window.show_page("live")
+    assert (bar._word.words(), bar._word.isVisible()) == ("Paused by you", True)
 
 
 def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while(
