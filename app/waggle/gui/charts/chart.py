@@ -58,7 +58,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.getAxis("bottom").setHeight(theme.px(BELOW) if shows_axis else theme.px(6))
 
     def sizeHint(self) -> QSize:
-        """The least size: Qt would return that of what was painted last, and a page that grew would never shrink again."""
+        """The least size. By default it is the size of what was last painted, and a page could grow but never shrink."""
         return QSize(self.minimumWidth(), self.minimumHeight())
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:

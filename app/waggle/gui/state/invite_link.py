@@ -13,12 +13,12 @@ END = re.compile(r"\n[ \t\r]*\n")  # an empty line: mail wraps links, but not so
 
 
 def is_picture(path: str | Path) -> bool:
-    """Whether a name ends as that of a picture that may hold an invite."""
+    """Whether a file is a picture by its name, and so may show an invite."""
     return Path(path).suffix.casefold() in PICTURES
 
 
 def is_invite_file(path: str) -> bool:
-    """Whether a name ends as that of a saved invite, or of a picture that may hold one."""
+    """Whether a file is a saved invite or a picture by its name."""
     return path.casefold().endswith(".waggle") or is_picture(path)
 
 

@@ -38,7 +38,10 @@ class SkillCard(QFrame):
         self._sign, self.newest = Icon(theme, "on", "accent_line", 16), ElidedLabel(theme, role="small", tone="text_soft")
         self.all_ahas = Button(theme, "", "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
-        self._aha = as_widget(row(self._sign, (self.newest, 100), None, self.all_ahas))
+        keeps = self.newest.sizePolicy()
+        keeps.setRetainSizeWhenHidden(True)  # so that the link beside it stays at the right
+        self.newest.setSizePolicy(keeps)
+        self._aha = as_widget(row(self._sign, (self.newest, 1), self.all_ahas))
         self._aha.hide()
         self.setLayout(column(head, below, self._aha, gap=8, margins=(PAD, 14, PAD, 10)))
 
