@@ -175,21 +175,30 @@ def write(path: Path, entries: dict[str, Translation], plurals: set[str]) -> Non
 
 def main(arguments: list[str]) -> int:
     used, ill = all_words(), False
-    plurals = {word for word, is_plural in used.items() if is_plural}
     for path in sorted(CATALOGS.glob("*.ts")):
-        entries = read(path)
-        for kind, keys in (
-            ("missing", used.keys() - entries.keys()),
-            ("stale", entries.keys() - used.keys()),
-            ("unfinished", {key for key in used.keys() & entries.keys() if not entries[key]}),
-            ("other forms or places", {key for key, forms in entries.items() if not _fits(key, forms, path.stem, plurals)}),
-        ):
+        for kind, keys in faults(path, used).items():
             ill = ill or bool(keys)
             for key in sorted(keys):
                 sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
         if "--check" not in arguments:
-            write(path, {key: entries.get(key, ()) for key in used}, plurals)
+            entries = read(path)
+            write(path, {key: entries.get(key, ()) for key in used}, _plurals(used))
     return 1 if ill else 0
+
+
+def faults(path: Path, used: dict[str, bool]) -> dict[str, set[str]]:
+    """What is wrong with a translation file, by the kind of fault, for the words of `all_words`."""
+    entries, plurals = read(path), _plurals(used)
+    return {
+        "missing": used.keys() - entries.keys(),
+        "stale": entries.keys() - used.keys(),
+        "unfinished": {key for key in used.keys() & entries.keys() if not entries[key]},
+        "other forms or places": {key for key, forms in entries.items() if not _fits(key, forms, path.stem, plurals)},
+    }
+
+
+def _plurals(used: dict[str, bool]) -> set[str]:
+    return {word for word, is_plural in used.items() if is_plural}
 
 
 def _fits(english: str, forms: Translation, language: str, plurals: set[str]) -> bool:

@@ -12,8 +12,10 @@ disk, or other programs on the processor.
 """
 
 import argparse
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ def main() -> int:
     options = parser.parse_args()
     figures_file.require_clean_tree()
     figures: dict[str, object] = {"contrast_min": round(_contrast(), 2)}
+    figures |= _count_words()
     figures |= _measure_pages()
     if options.minutes:
         figures |= _measure_replay(options.minutes)
@@ -46,6 +49,44 @@ def main() -> int:
     before = json.loads(script.with_suffix(".json").read_text())["figures"]  # for the parts that are left out
     figures_file.write(script, dict(sorted((before | figures).items())))
     return 0
+
+
+def _count_words() -> dict[str, object]:
+    """Count words without a translation, patterns that read English, and the shapes of pasted links that are read.
+
+    A pattern reads English if it holds a word of four letters. Those that typeset the questions of exams, which are English in
+    every language, are left out.
+    """
+    sys.path[:0] = [str(ROOT / "packaging"), str(ROOT / "app"), str(ROOT / "tests/network/messages")]
+    import translations
+    from test_pasted_invite import PRIVATE, SHAPES
+
+    from waggle.core.errors import SwarmError
+    from waggle.network.messages import invite, pasted_invite
+
+    def is_taken(text: str) -> bool:
+        try:
+            return pasted_invite.read(text) == PRIVATE
+        except SwarmError:
+            return False
+
+    used = translations.all_words()
+    missing = {path: translations.faults(path, used) for path in translations.CATALOGS.glob("*.ts")}
+    link = invite.write(PRIVATE)
+    return {
+        "strings": len(used),
+        "strings_not_translated": sum(len(faults["missing"] | faults["unfinished"]) for faults in missing.values()),
+        "parsed_sentences": sum(map(_patterns_of_english, (ROOT / "app/waggle/gui").rglob("*.py"))),
+        "link_shapes": len(SHAPES), "links_taken": sum(is_taken(shape(link)) for shape in SHAPES.values()),
+    }  # fmt: skip
+
+
+def _patterns_of_english(path: Path) -> int:
+    if path.name == "typesetting.py":
+        return 0
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    patterns = [call.args[0] for call in calls if ast.unparse(call.func).startswith("re.") and call.args]
+    return sum(bool(re.search("[A-Za-z]{4}", ast.unparse(pattern))) for pattern in patterns if isinstance(pattern, ast.Constant))
 
 
 def _measure_pages() -> dict[str, object]:
