@@ -195,6 +195,8 @@
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
+<message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n członek przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform></translation></message>
+<message numerus="yes"><source>%n members, you included</source><translation><numerusform>na razie tylko Ty</numerusform><numerusform>%n członków, razem z Tobą</numerusform><numerusform>%n członków, razem z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
@@ -211,11 +213,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
-<message numerus="yes"><source>%n swarms are remembered</source><translation><numerusform>Zapamiętano %n rój</numerusform><numerusform>Zapamiętano %n roje</numerusform><numerusform>Zapamiętano %n rojów</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>%n raz jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform></translation></message>
-<message numerus="yes"><source>%n when last asked</source><translation><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform></translation></message>
-<message numerus="yes"><source>%n, you included</source><translation><numerusform>%n, tylko Ty</numerusform><numerusform>%n, razem z Tobą</numerusform><numerusform>%n, razem z Tobą</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
@@ -277,6 +276,7 @@
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Rój to grupa komputerów, które ćwiczą te same rodzaje zagadek.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Rój potrzebuje różnych pytań (co najmniej %1) poza jedną dziesiątą odłożoną na egzamin. W tym pliku pytań jest %2, z czego nieodłożonych %3.</translation></message>
+<message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
@@ -685,6 +685,7 @@
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
+<message><source>For example</source><translation>Na przykład</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -719,7 +720,6 @@
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
-<message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
 <message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
@@ -756,6 +756,7 @@
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
 <message><source>How it learns</source><translation>Jak się uczy</translation></message>
+<message><source>How many computers are there now</source><translation>Ile komputerów jest tam teraz</translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
@@ -891,7 +892,7 @@
 <message><source>Jan</source><translation>sty</translation></message>
 <message><source>Join</source><translation>Dołącz</translation></message>
 <message><source>Join %1</source><translation>Dołącz do: %1</translation></message>
-<message><source>Join by a link</source><translation>Dołącz przez link</translation></message>
+<message><source>Join with an invite</source><translation>Dołącz z zaproszeniem</translation></message>
 <message><source>Joining the swarm</source><translation>Dołączanie do roju</translation></message>
 <message><source>Judge</source><translation>Ocena</translation></message>
 <message><source>Judged again on this computer. </source><translation>Ocenione ponownie na tym komputerze. </translation></message>
@@ -909,7 +910,6 @@
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
-<message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Znasz inny? Dołącz przez link. Albo utwórz własny dla znajomych, klasy lub laboratorium.</translation></message>
 <message><source>Known here: %1.</source><translation>Znane tutaj: %1.</translation></message>
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
@@ -1006,7 +1006,6 @@
 <message><source>Measured elsewhere</source><translation>Zmierzone gdzie indziej</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Zmierzone gdzie indziej, %1: %2 po %3</translation></message>
-<message><source>Members</source><translation>Członkowie</translation></message>
 <message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation>Członkowie mogą wybrać nazwę, którą widzi klasa. Trafia ona tylko do członków i do wszystkich, którzy widzą tę stronę.</translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Członkowie, którzy je mają, mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Memory</source><translation>Pamięć</translation></message>
@@ -1211,13 +1210,13 @@
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
+<message><source>Other swarms</source><translation>Inne roje</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
-<message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
@@ -1225,7 +1224,7 @@
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
-<message><source>Paste an invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia lub obraz jego kodu QR</translation></message>
+<message><source>Paste the invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia albo obraz jego kodu QR</translation></message>
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
 <message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Wklej link. Zanim dołączysz, zobaczysz, dokąd prowadzi; do tego czasu trenujesz w First light.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
@@ -1269,13 +1268,14 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
-<message><source>Preview it</source><translation>Pokaż podgląd</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
 <message><source>Prime factorization</source><translation>Rozkład na czynniki pierwsze</translation></message>
 <message><source>Priority</source><translation>Priorytet</translation></message>
 <message><source>Privacy</source><translation>Prywatność</translation></message>
 <message><source>Private</source><translation>Prywatny</translation></message>
+<message><source>Private, with easy questions, short rounds and a page for the projector.</source><translation>Prywatny, z łatwymi pytaniami, krótkimi rundami i stroną na rzutnik.</translation></message>
 <message><source>Private: only with your invite</source><translation>Prywatny: tylko z Twoim zaproszeniem</translation></message>
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Procesor</translation></message>
@@ -1300,8 +1300,6 @@
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
-<message><source>Questions of this kind are asked</source><translation>Pytania tego rodzaju są zadawane</translation></message>
-<message><source>Questions of this kind will be asked</source><translation>Pytania tego rodzaju będą zadawane</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine goes on</source><translation>Zakończ; silnik działa dalej</translation></message>
@@ -1462,6 +1460,8 @@
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
+<message><source>Show less</source><translation>Pokaż mniej</translation></message>
+<message><source>Show more</source><translation>Pokaż więcej</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1546,7 +1546,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Znane Ci roje, klucze prywatnych i Twoje zdanie o peerach.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Wyłącz swarm.solo w Ustawieniach i uruchom ponownie.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Wyłącz swarm.solo, aż zostaną pobrane od członków.</translation></message>
-<message><source>Switch to it</source><translation>Przełącz na ten rój</translation></message>
+<message><source>Switch to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
@@ -1749,6 +1749,7 @@
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
 <message><source>The other person scans this, or opens the link. They see what they would join before they do.</source><translation>Druga osoba skanuje ten kod lub otwiera link. Zanim dołączy, zobaczy, do czego.</translation></message>
+<message><source>The other questions of this round</source><translation>Pozostałe pytania tej rundy</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Indeks pakietów odpowiedział %1 na zapytanie o %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Indeks pakietów jest niedostępny.</translation></message>
 <message><source>The package index sends %1 in a form that cannot be read, or in circles.</source><translation>Indeks pakietów wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
@@ -1758,6 +1759,7 @@
 <message><source>The picture is too large.</source><translation>Obraz jest za duży.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Podaj pełną ścieżkę miejsca kopii zapasowej.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Nie można obrócić pozycji modelu w %1.</translation></message>
+<message><source>The preview joins nothing yet. It shows:</source><translation>To jeszcze nie dołączenie. Zobaczysz:</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Procesor właśnie ostygł.</translation></message>
 <message><source>The processor is cool enough.</source><translation>Procesor jest wystarczająco chłodny.</translation></message>
 <message><source>The processor is too warm: %1 °C.</source><translation>Procesor jest za ciepły: %1 °C.</translation></message>
@@ -1968,6 +1970,7 @@
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
+<message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
@@ -2113,6 +2116,7 @@
 <message><source>What the engine told, for replays and for reports.</source><translation>Przekazy silnika, do odtworzeń i raportów.</translation></message>
 <message><source>What the model runs on.</source><translation>Na czym działa model.</translation></message>
 <message><source>What the swarm asks; the space bar chooses</source><translation>O co pyta rój; spacja wybiera</translation></message>
+<message><source>What the swarm trains on, with an example</source><translation>Co ćwiczy rój, z przykładem</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
@@ -2125,6 +2129,7 @@
 <message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Twoje odpowiedzi na stronie Wypróbuj mogą uczyć inne modele. Są oznaczone jako ludzkie i każdy może je przeczytać.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
+<message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
@@ -2192,9 +2197,11 @@
 <message><source>You</source><translation>Ty</translation></message>
 <message><source>You are away.</source><translation>Nie ma Cię przy komputerze.</translation></message>
 <message><source>You are here</source><translation>Tu jesteś</translation></message>
+<message><source>You are in %1</source><translation>Jesteś w roju %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Jesteś już w tym roju.</translation></message>
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
+<message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Twój wkład: %n dzień</numerusform><numerusform>Twój wkład: %n dni</numerusform><numerusform>Twój wkład: %n dni</numerusform></translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
@@ -2204,11 +2211,9 @@
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Nauka z %n poprawnej odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform></translation></message>
 <message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Wyciszono: niczego się od niego nie uczysz, ale on nadal otrzymuje Twoje przykłady.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
-<message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Widzisz, czym jest rój i co byłoby udostępniane; dołączasz dopiero, gdy to potwierdzisz.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Zobaczysz, co to za rój; nic nie dołączy, dopóki tego nie potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
-<message><source>You take part in %1; </source><translation>Bierzesz udział w %1; </translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Bierzesz udział. Pierwsze odpowiedzi Twojego modelu będą ocenione po jego następnej rundzie, a odpowiedzi innych, gdy nadejdą.</translation></message>
 <message><source>You train %1</source><translation>Trenujesz %1</translation></message>
 <message><source>You train alone</source><translation>Trenujesz w pojedynkę</translation></message>
@@ -2251,7 +2256,6 @@
 <message><source>Your model is ready, and trains.</source><translation>Twój model jest gotowy i trenuje.</translation></message>
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
-<message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Twój model zachowa wszystko, czego się nauczył. Możesz wrócić w każdej chwili.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
@@ -2484,7 +2488,6 @@
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
 <message><source>none</source><translation>brak</translation></message>
 <message><source>none broke a rule</source><translation>żadna nie złamała reguł</translation></message>
-<message><source>not asked yet</source><translation>jeszcze nie pytano</translation></message>
 <message><source>not complete, %1 are here</source><translation>niekompletny, na miejscu: %1</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
@@ -2514,6 +2517,7 @@
 <message><source>reasoning-gym has no file %1</source><translation>reasoning-gym nie ma pliku %1</translation></message>
 <message><source>reserved question</source><translation>pytanie testowe</translation></message>
 <message><source>right</source><translation>dobrze</translation></message>
+<message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right answers to new questions</source><translation>dobre odpowiedzi na nowe pytania</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
