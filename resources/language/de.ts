@@ -154,7 +154,6 @@
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, mit je %2 Antworten von höchstens %3 Token: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, wie du es trainierst</translation></message>
 <message><source>%1, estimated</source><translation>%1, geschätzt</translation></message>
-<message><source>%1, from %2</source><translation>%1, von %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, Zeile %2: Auch %3 hat diese Frage, in Zeile %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
@@ -223,12 +222,12 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
+<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n hat deine Antworten</numerusform><numerusform>. %n haben deine Antworten</numerusform></translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
-<message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; einer davon holte deine Antworten</numerusform><numerusform>; %n davon holten deine Antworten</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n Peer holte deine Antworten</numerusform><numerusform>; %n Peers holten deine Antworten</numerusform></translation></message>
 <message><source>; dashed is what the answers of peers earned</source><translation>; gestrichelt ist, was die Antworten der Peers erzielten</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
@@ -300,7 +299,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Nach %1 beantwortet dein Modell %2 von 100 neuen Fragen richtig; bei diesen Fragen waren es am Anfang %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Nach %n Runde</numerusform><numerusform>Nach %n Runden</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Nach einem Tag Arbeit ohne Knappheit versucht der nächste Start größere Teile. Andere Programme zu schließen hilft.</translation></message>
-<message><source>After a peer's answer</source><translation>Nach der Antwort eines Peers</translation></message>
+<message><source>After an answer of</source><translation>Nach einer Antwort von</translation></message>
 <message><source>After an example</source><translation>Nach einem Beispiel</translation></message>
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
@@ -347,7 +346,6 @@
 <message><source>Answer %1</source><translation>Antwort %1</translation></message>
 <message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Löse selbst ein Rätsel und sieh, was dein Modell dazu sagt.</translation></message>
 <message><source>Answer tag</source><translation>Antwort-Tag</translation></message>
-<message><source>Answering</source><translation>Antwortet</translation></message>
 <message><source>Answers</source><translation>Antworten</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Antworten sind einfache Werte oder eine Liste oder ein Objekt davon.</translation></message>
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
@@ -714,7 +712,6 @@
 <message><source>Gateway for others</source><translation>Gateway für andere</translation></message>
 <message><source>Gateways</source><translation>Gateways</translation></message>
 <message><source>Gather</source><translation>Sammeln</translation></message>
-<message><source>Gathering</source><translation>Sammelt</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
@@ -896,7 +893,6 @@
 <message><source>Joining the swarm</source><translation>Tritt dem Schwarm bei</translation></message>
 <message><source>Judge</source><translation>Bewerten</translation></message>
 <message><source>Judged again on this computer. </source><translation>Auf diesem Computer noch einmal bewertet. </translation></message>
-<message><source>Judging</source><translation>Bewertet</translation></message>
 <message><source>Jul</source><translation>Jul</translation></message>
 <message><source>Jun</source><translation>Jun</translation></message>
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
@@ -928,7 +924,6 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Beispiele.</translation></message>
 <message><source>Learned from others</source><translation>Von anderen gelernt</translation></message>
 <message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
-<message><source>Learning</source><translation>Lernt</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Was nach dem letzten Stand kam, wird noch einmal gelernt: %1 von %2 Runden</translation></message>
 <message><source>Learning and tests</source><translation>Lernen und Tests</translation></message>
 <message><source>Learning rate</source><translation>Lernrate</translation></message>
@@ -1063,7 +1058,6 @@
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
-<message><source>Newest first right answer: %1, %2</source><translation>Neueste erste richtige Antwort: %1, %2</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
@@ -1251,7 +1245,6 @@
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
-<message><source>Picking</source><translation>Wählt Fragen aus</translation></message>
 <message><source>Picture (*.png)</source><translation>Bild (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Bild des Schwarms: </translation></message>
 <message><source>Piece %1 of the questions is damaged.</source><translation>Teil %1 der Fragen ist beschädigt.</translation></message>
@@ -2353,7 +2346,6 @@
 <message><source>damaged: %1</source><translation>beschädigt: %1</translation></message>
 <message><source>does not name one swarm</source><translation>nennt nicht genau einen Schwarm</translation></message>
 <message><source>done</source><translation>erledigt</translation></message>
-<message><source>down</source><translation>runter</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
@@ -2518,8 +2510,8 @@
 <message><source>reserved question</source><translation>Prüffrage</translation></message>
 <message><source>right</source><translation>richtig</translation></message>
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
-<message><source>right answers to new questions</source><translation>richtige Antworten auf neue Fragen</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
+<message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, no answer tag yet</source><translation>richtig, noch ohne Antwort-Tag</translation></message>
 <message><source>round</source><translation>Runde</translation></message>
@@ -2574,7 +2566,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: after a peer's answer</source><translation>dicker Rand: nach der Antwort eines Peers</translation></message>
+<message><source>thick ring: began with a peer</source><translation>dicker Rand: begann mit einem Peer</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>
@@ -2610,7 +2602,6 @@
 <message><source>unknown specialty</source><translation>unbekanntes Fachgebiet</translation></message>
 <message><source>unnamed</source><translation>unbenannt</translation></message>
 <message><source>until_round is %1.</source><translation>until_round ist %1.</translation></message>
-<message><source>up</source><translation>rauf</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>Gewichte in %1</translation></message>
 <message><source>when.week has %1 days.</source><translation>when.week hat %1 Tage.</translation></message>

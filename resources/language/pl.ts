@@ -154,7 +154,6 @@
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, a na każde powstaje po %2 odpowiedzi, każda do %3 tokenów: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, tak jak go trenujesz</translation></message>
 <message><source>%1, estimated</source><translation>%1, szacunkowo</translation></message>
-<message><source>%1, from %2</source><translation>%1, od %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
@@ -223,12 +222,12 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
+<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n ma Twoje odpowiedzi</numerusform><numerusform>. %n mają Twoje odpowiedzi</numerusform><numerusform>. %n ma Twoje odpowiedzi</numerusform></translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
-<message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; %n z nich pobrał Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrały Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n peer pobrał Twoje odpowiedzi</numerusform><numerusform>; %n peery pobrały Twoje odpowiedzi</numerusform><numerusform>; %n peerów pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message><source>; dashed is what the answers of peers earned</source><translation>; linia przerywana: tyle zdobyły odpowiedzi peerów</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
@@ -300,7 +299,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 ze 100 nowych pytań; na początku, przy tych samych pytaniach, na %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Po %n rundzie</numerusform><numerusform>Po %n rundach</numerusform><numerusform>Po %n rundach</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Po dniu pracy bez braku pamięci następne uruchomienie spróbuje większych części. Pomaga zamknięcie innych programów.</translation></message>
-<message><source>After a peer's answer</source><translation>Po odpowiedzi peera</translation></message>
+<message><source>After an answer of</source><translation>Po odpowiedzi od</translation></message>
 <message><source>After an example</source><translation>Po przykładzie</translation></message>
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
@@ -347,7 +346,6 @@
 <message><source>Answer %1</source><translation>Odpowiedź %1</translation></message>
 <message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Rozwiąż zagadkę i zobacz, co na nią powie Twój model.</translation></message>
 <message><source>Answer tag</source><translation>Znacznik odpowiedzi</translation></message>
-<message><source>Answering</source><translation>Odpowiada</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
@@ -714,7 +712,6 @@
 <message><source>Gateway for others</source><translation>Brama dla innych</translation></message>
 <message><source>Gateways</source><translation>Bramy</translation></message>
 <message><source>Gather</source><translation>Zbieranie</translation></message>
-<message><source>Gathering</source><translation>Zbiera</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
@@ -896,7 +893,6 @@
 <message><source>Joining the swarm</source><translation>Dołączanie do roju</translation></message>
 <message><source>Judge</source><translation>Ocena</translation></message>
 <message><source>Judged again on this computer. </source><translation>Ocenione ponownie na tym komputerze. </translation></message>
-<message><source>Judging</source><translation>Ocenia</translation></message>
 <message><source>Jul</source><translation>lip</translation></message>
 <message><source>Jun</source><translation>cze</translation></message>
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
@@ -928,7 +924,6 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje przykłady.</translation></message>
 <message><source>Learned from others</source><translation>Nauczone od innych</translation></message>
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
-<message><source>Learning</source><translation>Uczy się</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
 <message><source>Learning and tests</source><translation>Nauka i testy</translation></message>
 <message><source>Learning rate</source><translation>Tempo uczenia</translation></message>
@@ -1063,7 +1058,6 @@
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
-<message><source>Newest first right answer: %1, %2</source><translation>Najnowsza pierwsza poprawna odpowiedź: %1, %2</translation></message>
 <message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
@@ -1251,7 +1245,6 @@
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
-<message><source>Picking</source><translation>Wybiera</translation></message>
 <message><source>Picture (*.png)</source><translation>Obraz (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Obrazek roju: </translation></message>
 <message><source>Piece %1 of the questions is damaged.</source><translation>Część %1 pytań jest uszkodzona.</translation></message>
@@ -2353,7 +2346,6 @@
 <message><source>damaged: %1</source><translation>uszkodzone: %1</translation></message>
 <message><source>does not name one swarm</source><translation>nie wskazuje jednego roju</translation></message>
 <message><source>done</source><translation>gotowe</translation></message>
-<message><source>down</source><translation>w dół</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
@@ -2518,8 +2510,8 @@
 <message><source>reserved question</source><translation>pytanie testowe</translation></message>
 <message><source>right</source><translation>dobrze</translation></message>
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
-<message><source>right answers to new questions</source><translation>dobre odpowiedzi na nowe pytania</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
+<message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, no answer tag yet</source><translation>dobrze, jeszcze bez znacznika</translation></message>
 <message><source>round</source><translation>runda</translation></message>
@@ -2574,7 +2566,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: after a peer's answer</source><translation>gruba obwódka: po odpowiedzi peera</translation></message>
+<message><source>thick ring: began with a peer</source><translation>gruba ramka: zaczęło się od peera</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>
@@ -2610,7 +2602,6 @@
 <message><source>unknown specialty</source><translation>nieznana specjalność</translation></message>
 <message><source>unnamed</source><translation>bez nazwy</translation></message>
 <message><source>until_round is %1.</source><translation>until_round to %1.</translation></message>
-<message><source>up</source><translation>w górę</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>wagi w %1</translation></message>
 <message><source>when.week has %1 days.</source><translation>Liczba dni w when.week: %1.</translation></message>

@@ -20,7 +20,7 @@ from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, row, rule
+from waggle.gui.widgets.layout import as_widget, card, column, empty, in_the_middle, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
@@ -50,7 +50,7 @@ class JoinView(QStackedWidget):
         self._reading: Task | None = None  # waits for the swarm of a link
         self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # a swarm; what tells its members in words
         self._previews = column()
-        self._link_form = ScrollArea(column(row(None, (self._link_card(), 1000), None), None))
+        self._link_form = ScrollArea(column(in_the_middle(self._link_card()), None))
         self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
