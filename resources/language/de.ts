@@ -170,6 +170,7 @@
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n Antwort</numerusform><numerusform>%n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
+<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>%n fehlerhafte Nachricht wurde ignoriert</numerusform><numerusform>%n fehlerhafte Nachrichten wurden ignoriert</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
@@ -206,7 +207,6 @@
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n Frage ist länger, als dein Modell lesen kann.</numerusform><numerusform>%n Fragen sind länger, als dein Modell lesen kann.</numerusform></translation></message>
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n eigener Frage</numerusform><numerusform>%n eigenen Fragen</numerusform></translation></message>
-<message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n Datensatz verletzte eine Regel und wurde verworfen</numerusform><numerusform>%n Datensätze verletzten eine Regel und wurden verworfen</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n doppelt</numerusform><numerusform>%n doppelt</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n Runde</numerusform><numerusform>%n Runden</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde hier trainiert</numerusform><numerusform>%n Runden hier trainiert</numerusform></translation></message>
@@ -639,6 +639,8 @@
 <message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
+<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
+<message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Exportiere sie als JSON-Zeilen oder CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>In einen neuen Ordner exportieren</translation></message>
@@ -651,7 +653,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Feed held. </source><translation>Eingefroren. </translation></message>
-<message><source>Fetched</source><translation>Geholt</translation></message>
 <message><source>Fetched by</source><translation>Geholt von</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
@@ -753,6 +754,7 @@
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
 <message><source>How it learns</source><translation>Wie es lernt</translation></message>
+<message><source>How long a message to it and back takes</source><translation>Wie lange eine Nachricht hin und zurück braucht</translation></message>
 <message><source>How many computers are there now</source><translation>Wie viele Computer gerade dort sind</translation></message>
 <message><source>How many it may keep busy.</source><translation>Wie viele es beschäftigen darf.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
@@ -762,6 +764,7 @@
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Wie aus Belohnungen ein Gradient wird.</translation></message>
+<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
@@ -809,6 +812,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
+<message><source>It fetched</source><translation>Holte sich</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
@@ -1201,6 +1205,7 @@
 <message><source>Open or quit it here, in the menu bar.</source><translation>Öffne oder beende es hier, in der Menüleiste.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Öffne oder beende es hier, im Infobereich.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
+<message><source>Order by</source><translation>Sortieren nach</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Auch aus Antworten von Menschen können andere Modelle lernen. Deine von jetzt an teilen? Jeder im Schwarm kann sie lesen, als menschlich gekennzeichnet, und eine geteilte Antwort lässt sich nicht zurückholen.</translation></message>
 <message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
@@ -1412,7 +1417,6 @@
 <message><source>Seeds</source><translation>Seeds</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
-<message><source>Select a peer for details, or to mute or block it.</source><translation>Wähle einen Peer, um Näheres zu sehen, oder um ihn stummzuschalten oder zu sperren.</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
 <message><source>Sep</source><translation>Sep</translation></message>
 <message><source>Set</source><translation>Menge</translation></message>
@@ -2370,6 +2374,7 @@
 <message><source>hard</source><translation>schwer</translation></message>
 <message><source>has more than %1 fields</source><translation>hat mehr als %1 Felder</translation></message>
 <message><source>has no words</source><translation>hat keine Wörter</translation></message>
+<message><source>highest first</source><translation>höchste zuerst</translation></message>
 <message><source>hivemind is not installed</source><translation>hivemind ist nicht installiert</translation></message>
 <message><source>holds a damaged key</source><translation>enthält einen beschädigten Schlüssel</translation></message>
 <message><source>holds back</source><translation>hält zurück</translation></message>
@@ -2378,6 +2383,7 @@
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
+<message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>
 <message><source>invalid hash of an answer sheet</source><translation>ungültiger Hash eines Antwortbogens</translation></message>
 <message><source>invalid model name</source><translation>ungültiger Name des Modells</translation></message>
 <message><source>is an empty list</source><translation>ist eine leere Liste</translation></message>
@@ -2451,6 +2457,7 @@
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>logic</source><translation>Logik</translation></message>
+<message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
 <message><source>made of model, swarm and settings</source><translation>aus Modell, Schwarm und Optionen</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>

@@ -170,6 +170,7 @@
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n odpowiedź</numerusform><numerusform>%n odpowiedzi</numerusform><numerusform>%n odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
+<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>Pominięto %n wadliwą wiadomość</numerusform><numerusform>Pominięto %n wadliwe wiadomości</numerusform><numerusform>Pominięto %n wadliwych wiadomości</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
@@ -206,7 +207,6 @@
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n własnego pytania</numerusform><numerusform>%n własnych pytań</numerusform><numerusform>%n własnych pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n rekord złamał regułę i został odrzucony</numerusform><numerusform>%n rekordy złamały regułę i zostały odrzucone</numerusform><numerusform>%n rekordów złamało regułę i zostało odrzuconych</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n powtórzenie</numerusform><numerusform>%n powtórzenia</numerusform><numerusform>%n powtórzeń</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n runda</numerusform><numerusform>%n rundy</numerusform><numerusform>%n rund</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
@@ -639,6 +639,8 @@
 <message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
+<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
+<message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Wyeksportuj go jako JSON lines lub CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>Eksportuj do nowego folderu</translation></message>
@@ -651,7 +653,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Wstrzymane, dopóki wskaźnik jest nad listą. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
-<message><source>Fetched</source><translation>Pobrano</translation></message>
 <message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
@@ -753,6 +754,7 @@
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
 <message><source>How it learns</source><translation>Jak się uczy</translation></message>
+<message><source>How long a message to it and back takes</source><translation>Ile trwa wiadomość tam i z powrotem</translation></message>
 <message><source>How many computers are there now</source><translation>Ile komputerów jest tam teraz</translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
@@ -762,6 +764,7 @@
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
+<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Na ile odpowiedzi jego modelu były poprawne: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
@@ -809,6 +812,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
+<message><source>It fetched</source><translation>Pobrał</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -1201,6 +1205,7 @@
 <message><source>Open or quit it here, in the menu bar.</source><translation>Otworzysz i zakończysz je tutaj, na pasku menu.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Otworzysz i zakończysz je tutaj, w zasobniku.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
+<message><source>Order by</source><translation>Sortuj według</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
@@ -1412,7 +1417,6 @@
 <message><source>Seeds</source><translation>Węzły startowe</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
-<message><source>Select a peer for details, or to mute or block it.</source><translation>Wybierz peera, aby zobaczyć szczegóły albo go wyciszyć lub zablokować.</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
 <message><source>Sep</source><translation>wrz</translation></message>
 <message><source>Set</source><translation>Zbiór</translation></message>
@@ -2370,6 +2374,7 @@
 <message><source>hard</source><translation>trudne</translation></message>
 <message><source>has more than %1 fields</source><translation>ma ponad %1 pól</translation></message>
 <message><source>has no words</source><translation>nie ma słów</translation></message>
+<message><source>highest first</source><translation>od największych</translation></message>
 <message><source>hivemind is not installed</source><translation>hivemind nie jest zainstalowany</translation></message>
 <message><source>holds a damaged key</source><translation>zawiera uszkodzony klucz</translation></message>
 <message><source>holds back</source><translation>hamuje</translation></message>
@@ -2378,6 +2383,7 @@
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
+<message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>
 <message><source>invalid hash of an answer sheet</source><translation>nieprawidłowy skrót arkusza odpowiedzi</translation></message>
 <message><source>invalid model name</source><translation>nieprawidłowa nazwa modelu</translation></message>
 <message><source>is an empty list</source><translation>jest pustą listą</translation></message>
@@ -2451,6 +2457,7 @@
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>logic</source><translation>logika</translation></message>
+<message><source>lowest first</source><translation>od najmniejszych</translation></message>
 <message><source>made of model, swarm and settings</source><translation>z modelu, roju i ustawień</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
