@@ -154,7 +154,6 @@
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, mit je %2 Antworten von höchstens %3 Token: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, wie du es trainierst</translation></message>
 <message><source>%1, estimated</source><translation>%1, geschätzt</translation></message>
-<message><source>%1, from %2</source><translation>%1, von %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, Zeile %2: Auch %3 hat diese Frage, in Zeile %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
@@ -171,6 +170,7 @@
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n Antwort</numerusform><numerusform>%n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
+<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>%n fehlerhafte Nachricht wurde ignoriert</numerusform><numerusform>%n fehlerhafte Nachrichten wurden ignoriert</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
@@ -195,6 +195,8 @@
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
+<message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n Mitglied bei der letzten Nachfrage</numerusform><numerusform>%n Mitglieder bei der letzten Nachfrage</numerusform></translation></message>
+<message numerus="yes"><source>%n members, you included</source><translation><numerusform>nur du bisher</numerusform><numerusform>%n Mitglieder, mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n Nachricht, neueste zuerst.</numerusform><numerusform>%n Nachrichten, neueste zuerst.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>%n neuere Frage wartet</numerusform><numerusform>%n neuere Fragen warten</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
@@ -205,17 +207,13 @@
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n Frage ist länger, als dein Modell lesen kann.</numerusform><numerusform>%n Fragen sind länger, als dein Modell lesen kann.</numerusform></translation></message>
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n eigener Frage</numerusform><numerusform>%n eigenen Fragen</numerusform></translation></message>
-<message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n Datensatz verletzte eine Regel und wurde verworfen</numerusform><numerusform>%n Datensätze verletzten eine Regel und wurden verworfen</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n doppelt</numerusform><numerusform>%n doppelt</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n Runde</numerusform><numerusform>%n Runden</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde hier trainiert</numerusform><numerusform>%n Runden hier trainiert</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
-<message numerus="yes"><source>%n swarms are remembered</source><translation><numerusform>%n Schwarm ist gemerkt</numerusform><numerusform>%n Schwärme sind gemerkt</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>Einmal lernte einer eine Art von Fragen von einem anderen.</numerusform><numerusform>%n-mal lernte einer eine Art von Fragen von einem anderen.</numerusform></translation></message>
-<message numerus="yes"><source>%n when last asked</source><translation><numerusform>%n bei der letzten Nachfrage</numerusform><numerusform>%n bei der letzten Nachfrage</numerusform></translation></message>
-<message numerus="yes"><source>%n, you included</source><translation><numerusform>nur du</numerusform><numerusform>%n, dich mitgezählt</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
@@ -224,12 +222,12 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
+<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n hat deine Antworten</numerusform><numerusform>. %n haben deine Antworten</numerusform></translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
-<message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; einer davon holte deine Antworten</numerusform><numerusform>; %n davon holten deine Antworten</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n Peer holte deine Antworten</numerusform><numerusform>; %n Peers holten deine Antworten</numerusform></translation></message>
 <message><source>; dashed is what the answers of peers earned</source><translation>; gestrichelt ist, was die Antworten der Peers erzielten</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
@@ -277,6 +275,7 @@
 <message><source>A swarm has at most four files of questions.</source><translation>Ein Schwarm hat höchstens vier Dateien mit Fragen.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Ein Schwarm ist eine Gruppe von Computern, die dieselben Arten von Rätseln üben.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Ein Schwarm braucht mindestens %1 verschiedene Fragen neben dem Zehntel, das für die Prüfung zurückgelegt wird. Diese Datei hat %2, von denen %3 nicht zurückgelegt sind.</translation></message>
+<message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
@@ -300,7 +299,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Nach %1 beantwortet dein Modell %2 von 100 neuen Fragen richtig; bei diesen Fragen waren es am Anfang %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Nach %n Runde</numerusform><numerusform>Nach %n Runden</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Nach einem Tag Arbeit ohne Knappheit versucht der nächste Start größere Teile. Andere Programme zu schließen hilft.</translation></message>
-<message><source>After a peer's answer</source><translation>Nach der Antwort eines Peers</translation></message>
+<message><source>After an answer of</source><translation>Nach einer Antwort von</translation></message>
 <message><source>After an example</source><translation>Nach einem Beispiel</translation></message>
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
@@ -347,7 +346,6 @@
 <message><source>Answer %1</source><translation>Antwort %1</translation></message>
 <message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Löse selbst ein Rätsel und sieh, was dein Modell dazu sagt.</translation></message>
 <message><source>Answer tag</source><translation>Antwort-Tag</translation></message>
-<message><source>Answering</source><translation>Antwortet</translation></message>
 <message><source>Answers</source><translation>Antworten</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Antworten sind einfache Werte oder eine Liste oder ein Objekt davon.</translation></message>
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
@@ -641,6 +639,8 @@
 <message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
+<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
+<message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Exportiere sie als JSON-Zeilen oder CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>In einen neuen Ordner exportieren</translation></message>
@@ -653,7 +653,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Feed held. </source><translation>Eingefroren. </translation></message>
-<message><source>Fetched</source><translation>Geholt</translation></message>
 <message><source>Fetched by</source><translation>Geholt von</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
@@ -685,6 +684,7 @@
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
+<message><source>For example</source><translation>Zum Beispiel</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
@@ -713,13 +713,11 @@
 <message><source>Gateway for others</source><translation>Gateway für andere</translation></message>
 <message><source>Gateways</source><translation>Gateways</translation></message>
 <message><source>Gather</source><translation>Sammeln</translation></message>
-<message><source>Gathering</source><translation>Sammelt</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
-<message><source>Go to %1</source><translation>Zu %1 gehen</translation></message>
 <message><source>Go to Help</source><translation>Zur Hilfe</translation></message>
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
 <message><source>Go to Settings</source><translation>Zu den Optionen</translation></message>
@@ -756,6 +754,8 @@
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
 <message><source>How it learns</source><translation>Wie es lernt</translation></message>
+<message><source>How long a message to it and back takes</source><translation>Wie lange eine Nachricht hin und zurück braucht</translation></message>
+<message><source>How many computers are there now</source><translation>Wie viele Computer gerade dort sind</translation></message>
 <message><source>How many it may keep busy.</source><translation>Wie viele es beschäftigen darf.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
 <message><source>How models compare</source><translation>Modelle im Vergleich</translation></message>
@@ -764,6 +764,7 @@
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Wie aus Belohnungen ein Gradient wird.</translation></message>
+<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
@@ -811,6 +812,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
+<message><source>It fetched</source><translation>Holte sich</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
@@ -891,11 +893,10 @@
 <message><source>Jan</source><translation>Jan</translation></message>
 <message><source>Join</source><translation>Beitreten</translation></message>
 <message><source>Join %1</source><translation>%1 beitreten</translation></message>
-<message><source>Join by a link</source><translation>Per Link beitreten</translation></message>
+<message><source>Join with an invite</source><translation>Mit Einladung beitreten</translation></message>
 <message><source>Joining the swarm</source><translation>Tritt dem Schwarm bei</translation></message>
 <message><source>Judge</source><translation>Bewerten</translation></message>
 <message><source>Judged again on this computer. </source><translation>Auf diesem Computer noch einmal bewertet. </translation></message>
-<message><source>Judging</source><translation>Bewertet</translation></message>
 <message><source>Jul</source><translation>Jul</translation></message>
 <message><source>Jun</source><translation>Jun</translation></message>
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
@@ -909,7 +910,6 @@
 <message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
 <message><source>Keys</source><translation>Tasten</translation></message>
 <message><source>Knights and knaves</source><translation>Ritter und Schurken</translation></message>
-<message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Du kennst einen anderen? Tritt über seinen Link bei. Oder lege einen an, für Freunde, deine Klasse oder dein Labor.</translation></message>
 <message><source>Known here: %1.</source><translation>Hier bekannt: %1.</translation></message>
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
@@ -928,7 +928,6 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Beispiele.</translation></message>
 <message><source>Learned from others</source><translation>Von anderen gelernt</translation></message>
 <message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
-<message><source>Learning</source><translation>Lernt</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Was nach dem letzten Stand kam, wird noch einmal gelernt: %1 von %2 Runden</translation></message>
 <message><source>Learning and tests</source><translation>Lernen und Tests</translation></message>
 <message><source>Learning rate</source><translation>Lernrate</translation></message>
@@ -1006,7 +1005,6 @@
 <message><source>Measured elsewhere</source><translation>Anderswo gemessen</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Anderswo gemessen, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Anderswo gemessen, %1: %2 nach %3</translation></message>
-<message><source>Members</source><translation>Mitglieder</translation></message>
 <message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation>Mitglieder können den Namen wählen, den die Klasse sieht. Er erreicht nur Mitglieder und alle, die diese Seite sehen können.</translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Mitglieder, die sie haben, sind vielleicht aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Memory</source><translation>Arbeitsspeicher</translation></message>
@@ -1064,7 +1062,6 @@
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
-<message><source>Newest first right answer: %1, %2</source><translation>Neueste erste richtige Antwort: %1, %2</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
@@ -1208,16 +1205,17 @@
 <message><source>Open or quit it here, in the menu bar.</source><translation>Öffne oder beende es hier, in der Menüleiste.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Öffne oder beende es hier, im Infobereich.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
+<message><source>Order by</source><translation>Sortieren nach</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Auch aus Antworten von Menschen können andere Modelle lernen. Deine von jetzt an teilen? Jeder im Schwarm kann sie lesen, als menschlich gekennzeichnet, und eine geteilte Antwort lässt sich nicht zurückholen.</translation></message>
 <message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
+<message><source>Other swarms</source><translation>Andere Schwärme</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
 <message><source>Others can connect to you.</source><translation>Andere können sich mit dir verbinden.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Andere in deinem lokalen Netz sehen dann, dass Waggle hier läuft und in welchem Schwarm.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Andere in deinem Netz können auch %1 öffnen</translation></message>
 <message><source>Others see it before they join</source><translation>Andere sehen ihn, bevor sie beitreten</translation></message>
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
-<message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
@@ -1225,7 +1223,7 @@
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
 <message><source>Passphrase</source><translation>Passphrase</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
-<message><source>Paste an invite link, or a picture of its QR code</source><translation>Einladungslink oder ein Bild seines QR-Codes einfügen</translation></message>
+<message><source>Paste the invite link, or a picture of its QR code</source><translation>Einladungslink einfügen oder ein Bild des QR-Codes</translation></message>
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
 <message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Füge den Link ein. Du siehst, wohin er führt, bevor du beitrittst; bis dahin trainierst du in First light.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
@@ -1252,7 +1250,6 @@
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
-<message><source>Picking</source><translation>Wählt Fragen aus</translation></message>
 <message><source>Picture (*.png)</source><translation>Bild (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Bild des Schwarms: </translation></message>
 <message><source>Piece %1 of the questions is damaged.</source><translation>Teil %1 der Fragen ist beschädigt.</translation></message>
@@ -1269,13 +1266,14 @@
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
-<message><source>Preview it</source><translation>Ansehen</translation></message>
 <message><source>Price of a kWh</source><translation>Preis einer kWh</translation></message>
 <message><source>Prime factorization</source><translation>Primfaktoren</translation></message>
 <message><source>Priority</source><translation>Priorität</translation></message>
 <message><source>Privacy</source><translation>Privatsphäre</translation></message>
 <message><source>Private</source><translation>Privat</translation></message>
+<message><source>Private, with easy questions, short rounds and a page for the projector.</source><translation>Privat, mit leichten Fragen, kurzen Runden und einer Seite für den Beamer.</translation></message>
 <message><source>Private: only with your invite</source><translation>Privat: nur mit deiner Einladung</translation></message>
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Prozessor</translation></message>
@@ -1300,8 +1298,6 @@
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
-<message><source>Questions of this kind are asked</source><translation>Fragen dieser Art werden gestellt</translation></message>
-<message><source>Questions of this kind will be asked</source><translation>Fragen dieser Art werden gestellt werden</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
 <message><source>Quit; the engine goes on</source><translation>Beenden; die Engine läuft weiter</translation></message>
@@ -1421,7 +1417,6 @@
 <message><source>Seeds</source><translation>Seeds</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
-<message><source>Select a peer for details, or to mute or block it.</source><translation>Wähle einen Peer, um Näheres zu sehen, oder um ihn stummzuschalten oder zu sperren.</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
 <message><source>Sep</source><translation>Sep</translation></message>
 <message><source>Set</source><translation>Menge</translation></message>
@@ -1462,6 +1457,8 @@
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
+<message><source>Show less</source><translation>Weniger zeigen</translation></message>
+<message><source>Show more</source><translation>Mehr zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
@@ -1546,7 +1543,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Schwärme, die du kennst, Schlüssel der privaten, und was du von Peers hältst.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Schalte swarm.solo in den Optionen aus, und starte neu.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Schalte swarm.solo aus, bis sie von Mitgliedern heruntergeladen sind.</translation></message>
-<message><source>Switch to it</source><translation>Dorthin wechseln</translation></message>
+<message><source>Switch to %1</source><translation>Zu %1 wechseln</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>
@@ -1749,6 +1746,7 @@
 <message><source>The one before it was used.</source><translation>Der davor wurde benutzt.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Der andere Computer antwortet nicht: Nichts wurde geändert.</translation></message>
 <message><source>The other person scans this, or opens the link. They see what they would join before they do.</source><translation>Die andere Person scannt dies oder öffnet den Link. Bevor sie beitritt, sieht sie, was das für ein Schwarm ist.</translation></message>
+<message><source>The other questions of this round</source><translation>Die anderen Fragen dieser Runde</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Der Paketindex antwortete mit %1 auf die Frage nach %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Der Paketindex ist nicht erreichbar.</translation></message>
 <message><source>The package index sends %1 in a form that cannot be read, or in circles.</source><translation>Der Paketindex schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
@@ -1758,6 +1756,7 @@
 <message><source>The picture is too large.</source><translation>Das Bild ist zu groß.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Der Ort einer Sicherung wird mit seinem ganzen Pfad genannt.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Die Positionen des Modells in %1 lassen sich nicht drehen.</translation></message>
+<message><source>The preview joins nothing yet. It shows:</source><translation>Damit trittst du noch nicht bei. Du siehst:</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Der Prozessor ist gerade erst abgekühlt.</translation></message>
 <message><source>The processor is cool enough.</source><translation>Der Prozessor ist kühl genug.</translation></message>
 <message><source>The processor is too warm: %1 °C.</source><translation>Der Prozessor ist zu warm: %1 °C.</translation></message>
@@ -1968,6 +1967,7 @@
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
+<message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
@@ -2113,6 +2113,7 @@
 <message><source>What the engine told, for replays and for reports.</source><translation>Was die Engine erzählt hat, zum Nachspielen und für Berichte.</translation></message>
 <message><source>What the model runs on.</source><translation>Worauf das Modell läuft.</translation></message>
 <message><source>What the swarm asks; the space bar chooses</source><translation>Was der Schwarm fragt; die Leertaste wählt</translation></message>
+<message><source>What the swarm trains on, with an example</source><translation>Was der Schwarm übt, mit einem Beispiel</translation></message>
 <message><source>What the words mean</source><translation>Was die Wörter bedeuten</translation></message>
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
 <message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
@@ -2125,6 +2126,7 @@
 <message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Was du unter Probieren antwortest, darf andere Modelle lehren. Es ist als menschlich markiert und für alle lesbar.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
+<message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Was deine Antworten beim Training verdienen; blass ist jede Runde, kräftig das Mittel über %1</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
@@ -2192,9 +2194,11 @@
 <message><source>You</source><translation>Du</translation></message>
 <message><source>You are away.</source><translation>Du bist weg.</translation></message>
 <message><source>You are here</source><translation>Du bist hier</translation></message>
+<message><source>You are in %1</source><translation>Du bist in %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Du bist schon in diesem Schwarm.</translation></message>
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
+<message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Du hast an %n Tag beigetragen</numerusform><numerusform>Du hast an %n Tagen beigetragen</numerusform></translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
@@ -2204,11 +2208,9 @@
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Du lerntest von %n richtigen Antwort</numerusform><numerusform>Du lerntest von %n richtigen Antworten</numerusform></translation></message>
 <message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Du hast ihn stumm geschaltet: Nichts wird von ihm gelernt, aber er bekommt weiter deine Beispiele.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Du erreichst andere; es ist keine Adresse bekannt, an der sie diesen Computer erreichen könnten.</translation></message>
-<message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist und was geteilt würde; du trittst erst bei, wenn du es sagst.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist; beigetreten wird erst, wenn du es sagst.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Du siehst, wessen Identität es ist, bevor sich etwas ändert. Die jetzige wird daneben aufbewahrt, nie überschrieben.</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Du hast zu dieser Frage schon eine Antwort geteilt.</translation></message>
-<message><source>You take part in %1; </source><translation>Du nimmst an %1 teil; </translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Du nimmst teil. Die ersten Antworten deines Modells werden nach seiner nächsten Runde bewertet, die anderer, sobald sie kommen.</translation></message>
 <message><source>You train %1</source><translation>Du trainierst %1</translation></message>
 <message><source>You train alone</source><translation>Du trainierst allein</translation></message>
@@ -2251,7 +2253,6 @@
 <message><source>Your model is ready, and trains.</source><translation>Dein Modell ist bereit und trainiert.</translation></message>
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Dein Modell ist sicher: Alles bis zur letzten gespeicherten Runde bleibt erhalten.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
-<message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Dein Modell behält alles, was es gelernt hat. Du kannst jederzeit zurück.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
@@ -2349,7 +2350,6 @@
 <message><source>damaged: %1</source><translation>beschädigt: %1</translation></message>
 <message><source>does not name one swarm</source><translation>nennt nicht genau einen Schwarm</translation></message>
 <message><source>done</source><translation>erledigt</translation></message>
-<message><source>down</source><translation>runter</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
@@ -2374,6 +2374,7 @@
 <message><source>hard</source><translation>schwer</translation></message>
 <message><source>has more than %1 fields</source><translation>hat mehr als %1 Felder</translation></message>
 <message><source>has no words</source><translation>hat keine Wörter</translation></message>
+<message><source>highest first</source><translation>höchste zuerst</translation></message>
 <message><source>hivemind is not installed</source><translation>hivemind ist nicht installiert</translation></message>
 <message><source>holds a damaged key</source><translation>enthält einen beschädigten Schlüssel</translation></message>
 <message><source>holds back</source><translation>hält zurück</translation></message>
@@ -2382,6 +2383,7 @@
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
+<message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>
 <message><source>invalid hash of an answer sheet</source><translation>ungültiger Hash eines Antwortbogens</translation></message>
 <message><source>invalid model name</source><translation>ungültiger Name des Modells</translation></message>
 <message><source>is an empty list</source><translation>ist eine leere Liste</translation></message>
@@ -2455,6 +2457,7 @@
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>logic</source><translation>Logik</translation></message>
+<message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
 <message><source>made of model, swarm and settings</source><translation>aus Modell, Schwarm und Optionen</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
@@ -2484,7 +2487,6 @@
 <message><source>nobody here has that name</source><translation>niemand heißt hier so</translation></message>
 <message><source>none</source><translation>keiner</translation></message>
 <message><source>none broke a rule</source><translation>keine mit Regelverstoß</translation></message>
-<message><source>not asked yet</source><translation>noch nicht gefragt</translation></message>
 <message><source>not complete, %1 are here</source><translation>nicht vollständig, %1 sind da</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>
@@ -2514,8 +2516,9 @@
 <message><source>reasoning-gym has no file %1</source><translation>reasoning-gym hat keine Datei %1</translation></message>
 <message><source>reserved question</source><translation>Prüffrage</translation></message>
 <message><source>right</source><translation>richtig</translation></message>
-<message><source>right answers to new questions</source><translation>richtige Antworten auf neue Fragen</translation></message>
+<message><source>right answer</source><translation>richtige Antwort</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
+<message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, no answer tag yet</source><translation>richtig, noch ohne Antwort-Tag</translation></message>
 <message><source>round</source><translation>Runde</translation></message>
@@ -2570,7 +2573,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: after a peer's answer</source><translation>dicker Rand: nach der Antwort eines Peers</translation></message>
+<message><source>thick ring: began with a peer</source><translation>dicker Rand: begann mit einem Peer</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>
@@ -2606,7 +2609,6 @@
 <message><source>unknown specialty</source><translation>unbekanntes Fachgebiet</translation></message>
 <message><source>unnamed</source><translation>unbenannt</translation></message>
 <message><source>until_round is %1.</source><translation>until_round ist %1.</translation></message>
-<message><source>up</source><translation>rauf</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>Gewichte in %1</translation></message>
 <message><source>when.week has %1 days.</source><translation>when.week hat %1 Tage.</translation></message>

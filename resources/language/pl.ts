@@ -154,7 +154,6 @@
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, a na każde powstaje po %2 odpowiedzi, każda do %3 tokenów: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, tak jak go trenujesz</translation></message>
 <message><source>%1, estimated</source><translation>%1, szacunkowo</translation></message>
-<message><source>%1, from %2</source><translation>%1, od %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
@@ -171,6 +170,7 @@
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n odpowiedź</numerusform><numerusform>%n odpowiedzi</numerusform><numerusform>%n odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
+<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>Pominięto %n wadliwą wiadomość</numerusform><numerusform>Pominięto %n wadliwe wiadomości</numerusform><numerusform>Pominięto %n wadliwych wiadomości</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
@@ -195,6 +195,8 @@
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
+<message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n członek przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform></translation></message>
+<message numerus="yes"><source>%n members, you included</source><translation><numerusform>na razie tylko Ty</numerusform><numerusform>%n członków, razem z Tobą</numerusform><numerusform>%n członków, razem z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
@@ -205,17 +207,13 @@
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n własnego pytania</numerusform><numerusform>%n własnych pytań</numerusform><numerusform>%n własnych pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n rekord złamał regułę i został odrzucony</numerusform><numerusform>%n rekordy złamały regułę i zostały odrzucone</numerusform><numerusform>%n rekordów złamało regułę i zostało odrzuconych</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n powtórzenie</numerusform><numerusform>%n powtórzenia</numerusform><numerusform>%n powtórzeń</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n runda</numerusform><numerusform>%n rundy</numerusform><numerusform>%n rund</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
-<message numerus="yes"><source>%n swarms are remembered</source><translation><numerusform>Zapamiętano %n rój</numerusform><numerusform>Zapamiętano %n roje</numerusform><numerusform>Zapamiętano %n rojów</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>%n raz jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform></translation></message>
-<message numerus="yes"><source>%n when last asked</source><translation><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform></translation></message>
-<message numerus="yes"><source>%n, you included</source><translation><numerusform>%n, tylko Ty</numerusform><numerusform>%n, razem z Tobą</numerusform><numerusform>%n, razem z Tobą</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
@@ -224,12 +222,12 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
+<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n ma Twoje odpowiedzi</numerusform><numerusform>. %n mają Twoje odpowiedzi</numerusform><numerusform>. %n ma Twoje odpowiedzi</numerusform></translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
-<message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; %n z nich pobrał Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrały Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n peer pobrał Twoje odpowiedzi</numerusform><numerusform>; %n peery pobrały Twoje odpowiedzi</numerusform><numerusform>; %n peerów pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message><source>; dashed is what the answers of peers earned</source><translation>; linia przerywana: tyle zdobyły odpowiedzi peerów</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
@@ -277,6 +275,7 @@
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Rój to grupa komputerów, które ćwiczą te same rodzaje zagadek.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Rój potrzebuje różnych pytań (co najmniej %1) poza jedną dziesiątą odłożoną na egzamin. W tym pliku pytań jest %2, z czego nieodłożonych %3.</translation></message>
+<message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
@@ -300,7 +299,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 ze 100 nowych pytań; na początku, przy tych samych pytaniach, na %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Po %n rundzie</numerusform><numerusform>Po %n rundach</numerusform><numerusform>Po %n rundach</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Po dniu pracy bez braku pamięci następne uruchomienie spróbuje większych części. Pomaga zamknięcie innych programów.</translation></message>
-<message><source>After a peer's answer</source><translation>Po odpowiedzi peera</translation></message>
+<message><source>After an answer of</source><translation>Po odpowiedzi od</translation></message>
 <message><source>After an example</source><translation>Po przykładzie</translation></message>
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
@@ -347,7 +346,6 @@
 <message><source>Answer %1</source><translation>Odpowiedź %1</translation></message>
 <message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Rozwiąż zagadkę i zobacz, co na nią powie Twój model.</translation></message>
 <message><source>Answer tag</source><translation>Znacznik odpowiedzi</translation></message>
-<message><source>Answering</source><translation>Odpowiada</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
@@ -641,6 +639,8 @@
 <message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
+<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
+<message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Wyeksportuj go jako JSON lines lub CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>Eksportuj do nowego folderu</translation></message>
@@ -653,7 +653,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Wstrzymane, dopóki wskaźnik jest nad listą. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
-<message><source>Fetched</source><translation>Pobrano</translation></message>
 <message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
@@ -685,6 +684,7 @@
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
+<message><source>For example</source><translation>Na przykład</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -713,13 +713,11 @@
 <message><source>Gateway for others</source><translation>Brama dla innych</translation></message>
 <message><source>Gateways</source><translation>Bramy</translation></message>
 <message><source>Gather</source><translation>Zbieranie</translation></message>
-<message><source>Gathering</source><translation>Zbiera</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
-<message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
 <message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
@@ -756,6 +754,8 @@
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
 <message><source>How it learns</source><translation>Jak się uczy</translation></message>
+<message><source>How long a message to it and back takes</source><translation>Ile trwa wiadomość tam i z powrotem</translation></message>
+<message><source>How many computers are there now</source><translation>Ile komputerów jest tam teraz</translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
@@ -764,6 +764,7 @@
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
+<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Na ile odpowiedzi jego modelu były poprawne: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
@@ -811,6 +812,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
+<message><source>It fetched</source><translation>Pobrał</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -891,11 +893,10 @@
 <message><source>Jan</source><translation>sty</translation></message>
 <message><source>Join</source><translation>Dołącz</translation></message>
 <message><source>Join %1</source><translation>Dołącz do: %1</translation></message>
-<message><source>Join by a link</source><translation>Dołącz przez link</translation></message>
+<message><source>Join with an invite</source><translation>Dołącz z zaproszeniem</translation></message>
 <message><source>Joining the swarm</source><translation>Dołączanie do roju</translation></message>
 <message><source>Judge</source><translation>Ocena</translation></message>
 <message><source>Judged again on this computer. </source><translation>Ocenione ponownie na tym komputerze. </translation></message>
-<message><source>Judging</source><translation>Ocenia</translation></message>
 <message><source>Jul</source><translation>lip</translation></message>
 <message><source>Jun</source><translation>cze</translation></message>
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
@@ -909,7 +910,6 @@
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
-<message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Znasz inny? Dołącz przez link. Albo utwórz własny dla znajomych, klasy lub laboratorium.</translation></message>
 <message><source>Known here: %1.</source><translation>Znane tutaj: %1.</translation></message>
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
@@ -928,7 +928,6 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje przykłady.</translation></message>
 <message><source>Learned from others</source><translation>Nauczone od innych</translation></message>
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
-<message><source>Learning</source><translation>Uczy się</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
 <message><source>Learning and tests</source><translation>Nauka i testy</translation></message>
 <message><source>Learning rate</source><translation>Tempo uczenia</translation></message>
@@ -1006,7 +1005,6 @@
 <message><source>Measured elsewhere</source><translation>Zmierzone gdzie indziej</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Zmierzone gdzie indziej, %1: %2 po %3</translation></message>
-<message><source>Members</source><translation>Członkowie</translation></message>
 <message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation>Członkowie mogą wybrać nazwę, którą widzi klasa. Trafia ona tylko do członków i do wszystkich, którzy widzą tę stronę.</translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Członkowie, którzy je mają, mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Memory</source><translation>Pamięć</translation></message>
@@ -1064,7 +1062,6 @@
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
-<message><source>Newest first right answer: %1, %2</source><translation>Najnowsza pierwsza poprawna odpowiedź: %1, %2</translation></message>
 <message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
@@ -1208,16 +1205,17 @@
 <message><source>Open or quit it here, in the menu bar.</source><translation>Otworzysz i zakończysz je tutaj, na pasku menu.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Otworzysz i zakończysz je tutaj, w zasobniku.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
+<message><source>Order by</source><translation>Sortuj według</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
+<message><source>Other swarms</source><translation>Inne roje</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
-<message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
@@ -1225,7 +1223,7 @@
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
-<message><source>Paste an invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia lub obraz jego kodu QR</translation></message>
+<message><source>Paste the invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia albo obraz jego kodu QR</translation></message>
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
 <message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Wklej link. Zanim dołączysz, zobaczysz, dokąd prowadzi; do tego czasu trenujesz w First light.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
@@ -1252,7 +1250,6 @@
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
-<message><source>Picking</source><translation>Wybiera</translation></message>
 <message><source>Picture (*.png)</source><translation>Obraz (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Obrazek roju: </translation></message>
 <message><source>Piece %1 of the questions is damaged.</source><translation>Część %1 pytań jest uszkodzona.</translation></message>
@@ -1269,13 +1266,14 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
-<message><source>Preview it</source><translation>Pokaż podgląd</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
 <message><source>Prime factorization</source><translation>Rozkład na czynniki pierwsze</translation></message>
 <message><source>Priority</source><translation>Priorytet</translation></message>
 <message><source>Privacy</source><translation>Prywatność</translation></message>
 <message><source>Private</source><translation>Prywatny</translation></message>
+<message><source>Private, with easy questions, short rounds and a page for the projector.</source><translation>Prywatny, z łatwymi pytaniami, krótkimi rundami i stroną na rzutnik.</translation></message>
 <message><source>Private: only with your invite</source><translation>Prywatny: tylko z Twoim zaproszeniem</translation></message>
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Procesor</translation></message>
@@ -1300,8 +1298,6 @@
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
-<message><source>Questions of this kind are asked</source><translation>Pytania tego rodzaju są zadawane</translation></message>
-<message><source>Questions of this kind will be asked</source><translation>Pytania tego rodzaju będą zadawane</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine goes on</source><translation>Zakończ; silnik działa dalej</translation></message>
@@ -1421,7 +1417,6 @@
 <message><source>Seeds</source><translation>Węzły startowe</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
-<message><source>Select a peer for details, or to mute or block it.</source><translation>Wybierz peera, aby zobaczyć szczegóły albo go wyciszyć lub zablokować.</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
 <message><source>Sep</source><translation>wrz</translation></message>
 <message><source>Set</source><translation>Zbiór</translation></message>
@@ -1462,6 +1457,8 @@
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
+<message><source>Show less</source><translation>Pokaż mniej</translation></message>
+<message><source>Show more</source><translation>Pokaż więcej</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1546,7 +1543,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Znane Ci roje, klucze prywatnych i Twoje zdanie o peerach.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Wyłącz swarm.solo w Ustawieniach i uruchom ponownie.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Wyłącz swarm.solo, aż zostaną pobrane od członków.</translation></message>
-<message><source>Switch to it</source><translation>Przełącz na ten rój</translation></message>
+<message><source>Switch to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
@@ -1749,6 +1746,7 @@
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
 <message><source>The other person scans this, or opens the link. They see what they would join before they do.</source><translation>Druga osoba skanuje ten kod lub otwiera link. Zanim dołączy, zobaczy, do czego.</translation></message>
+<message><source>The other questions of this round</source><translation>Pozostałe pytania tej rundy</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Indeks pakietów odpowiedział %1 na zapytanie o %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Indeks pakietów jest niedostępny.</translation></message>
 <message><source>The package index sends %1 in a form that cannot be read, or in circles.</source><translation>Indeks pakietów wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
@@ -1758,6 +1756,7 @@
 <message><source>The picture is too large.</source><translation>Obraz jest za duży.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Podaj pełną ścieżkę miejsca kopii zapasowej.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Nie można obrócić pozycji modelu w %1.</translation></message>
+<message><source>The preview joins nothing yet. It shows:</source><translation>To jeszcze nie dołączenie. Zobaczysz:</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Procesor właśnie ostygł.</translation></message>
 <message><source>The processor is cool enough.</source><translation>Procesor jest wystarczająco chłodny.</translation></message>
 <message><source>The processor is too warm: %1 °C.</source><translation>Procesor jest za ciepły: %1 °C.</translation></message>
@@ -1968,6 +1967,7 @@
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
+<message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
@@ -2113,6 +2113,7 @@
 <message><source>What the engine told, for replays and for reports.</source><translation>Przekazy silnika, do odtworzeń i raportów.</translation></message>
 <message><source>What the model runs on.</source><translation>Na czym działa model.</translation></message>
 <message><source>What the swarm asks; the space bar chooses</source><translation>O co pyta rój; spacja wybiera</translation></message>
+<message><source>What the swarm trains on, with an example</source><translation>Co ćwiczy rój, z przykładem</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
@@ -2125,6 +2126,7 @@
 <message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Twoje odpowiedzi na stronie Wypróbuj mogą uczyć inne modele. Są oznaczone jako ludzkie i każdy może je przeczytać.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
+<message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
@@ -2192,9 +2194,11 @@
 <message><source>You</source><translation>Ty</translation></message>
 <message><source>You are away.</source><translation>Nie ma Cię przy komputerze.</translation></message>
 <message><source>You are here</source><translation>Tu jesteś</translation></message>
+<message><source>You are in %1</source><translation>Jesteś w roju %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Jesteś już w tym roju.</translation></message>
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
+<message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Twój wkład: %n dzień</numerusform><numerusform>Twój wkład: %n dni</numerusform><numerusform>Twój wkład: %n dni</numerusform></translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
@@ -2204,11 +2208,9 @@
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Nauka z %n poprawnej odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform></translation></message>
 <message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Wyciszono: niczego się od niego nie uczysz, ale on nadal otrzymuje Twoje przykłady.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
-<message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Widzisz, czym jest rój i co byłoby udostępniane; dołączasz dopiero, gdy to potwierdzisz.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Zobaczysz, co to za rój; nic nie dołączy, dopóki tego nie potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
-<message><source>You take part in %1; </source><translation>Bierzesz udział w %1; </translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Bierzesz udział. Pierwsze odpowiedzi Twojego modelu będą ocenione po jego następnej rundzie, a odpowiedzi innych, gdy nadejdą.</translation></message>
 <message><source>You train %1</source><translation>Trenujesz %1</translation></message>
 <message><source>You train alone</source><translation>Trenujesz w pojedynkę</translation></message>
@@ -2251,7 +2253,6 @@
 <message><source>Your model is ready, and trains.</source><translation>Twój model jest gotowy i trenuje.</translation></message>
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
-<message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Twój model zachowa wszystko, czego się nauczył. Możesz wrócić w każdej chwili.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
@@ -2349,7 +2350,6 @@
 <message><source>damaged: %1</source><translation>uszkodzone: %1</translation></message>
 <message><source>does not name one swarm</source><translation>nie wskazuje jednego roju</translation></message>
 <message><source>done</source><translation>gotowe</translation></message>
-<message><source>down</source><translation>w dół</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
@@ -2374,6 +2374,7 @@
 <message><source>hard</source><translation>trudne</translation></message>
 <message><source>has more than %1 fields</source><translation>ma ponad %1 pól</translation></message>
 <message><source>has no words</source><translation>nie ma słów</translation></message>
+<message><source>highest first</source><translation>od największych</translation></message>
 <message><source>hivemind is not installed</source><translation>hivemind nie jest zainstalowany</translation></message>
 <message><source>holds a damaged key</source><translation>zawiera uszkodzony klucz</translation></message>
 <message><source>holds back</source><translation>hamuje</translation></message>
@@ -2382,6 +2383,7 @@
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
+<message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>
 <message><source>invalid hash of an answer sheet</source><translation>nieprawidłowy skrót arkusza odpowiedzi</translation></message>
 <message><source>invalid model name</source><translation>nieprawidłowa nazwa modelu</translation></message>
 <message><source>is an empty list</source><translation>jest pustą listą</translation></message>
@@ -2455,6 +2457,7 @@
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>logic</source><translation>logika</translation></message>
+<message><source>lowest first</source><translation>od najmniejszych</translation></message>
 <message><source>made of model, swarm and settings</source><translation>z modelu, roju i ustawień</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
@@ -2484,7 +2487,6 @@
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
 <message><source>none</source><translation>brak</translation></message>
 <message><source>none broke a rule</source><translation>żadna nie złamała reguł</translation></message>
-<message><source>not asked yet</source><translation>jeszcze nie pytano</translation></message>
 <message><source>not complete, %1 are here</source><translation>niekompletny, na miejscu: %1</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
@@ -2514,8 +2516,9 @@
 <message><source>reasoning-gym has no file %1</source><translation>reasoning-gym nie ma pliku %1</translation></message>
 <message><source>reserved question</source><translation>pytanie testowe</translation></message>
 <message><source>right</source><translation>dobrze</translation></message>
-<message><source>right answers to new questions</source><translation>dobre odpowiedzi na nowe pytania</translation></message>
+<message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
+<message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, no answer tag yet</source><translation>dobrze, jeszcze bez znacznika</translation></message>
 <message><source>round</source><translation>runda</translation></message>
@@ -2570,7 +2573,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: after a peer's answer</source><translation>gruba obwódka: po odpowiedzi peera</translation></message>
+<message><source>thick ring: began with a peer</source><translation>gruba ramka: zaczęło się od peera</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>
@@ -2606,7 +2609,6 @@
 <message><source>unknown specialty</source><translation>nieznana specjalność</translation></message>
 <message><source>unnamed</source><translation>bez nazwy</translation></message>
 <message><source>until_round is %1.</source><translation>until_round to %1.</translation></message>
-<message><source>up</source><translation>w górę</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>wagi w %1</translation></message>
 <message><source>when.week has %1 days.</source><translation>Liczba dni w when.week: %1.</translation></message>

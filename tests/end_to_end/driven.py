@@ -80,9 +80,9 @@ async def talk() -> None:
 
 async def join(link: str) -> None:
     await click("What is shown: Swarms")
-    await click("Join by a link")
+    await click("Join with an invite")
     await write("An invite link", link)
-    await click("Preview it")
+    await click("Preview")
     await click("Join Two laptops", seconds=LONG)
     await until(lambda: state().ready is not None and state().ready.swarm == "Two laptops" and runs(), "the other swarm", LONG)
     report("joined by a link")

@@ -205,6 +205,24 @@ def test_questions_that_are_drawn_later_in_a_round_join_those_before(verifier, q
     assert (len(judged.groups), summary.summary.completions) == (24, 96)
 
 
+def test_a_right_answer_is_told_where_no_completion_has_one(verifier, questions, tmp_path):
+    (judged,) = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1).of(events.GroupsJudged)
+    texts = {(group.key.split("/")[1], group.question): group.truth for group in judged.groups}
+    sums = {question: truth for (dataset, question), truth in texts.items() if dataset == "basic_arithmetic"}
+    assert all(texts.values())
+    terms = [question.removeprefix("Calculate ").rstrip(".").replace("- ", "+ -").split(" + ") for question in sums]
+    assert [str(sum(map(int, numbers))) for numbers in terms] == list(sums.values())
+    state = apply(State(), events.QuestionsDrawn(round=0, epoch=0, groups=judged.groups, group_size=4))
+    assert {card.truth for card in apply(state, judged).cards} == set(texts.values())
+
+
+def test_where_a_completion_is_right_no_other_answer_is_told(verifier, questions, tmp_path):
+    judged = contribute(tmp_path, node(verifier), questions, rounds=4).of(events.GroupsJudged)
+    groups = [group for event in judged for group in event.groups]
+    has_truth = {any(each.reward >= 1 for each in group.completions): group.truth != "" for group in groups}
+    assert has_truth == {True: False, False: True}
+
+
 def test_each_round_says_by_which_shares_its_questions_were_drawn(verifier, questions, tmp_path):
     me = node(verifier, lines=("just words",))
     first, second = contribute(tmp_path, me, questions, rounds=2).of(events.QuestionsDrawn)

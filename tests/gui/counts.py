@@ -54,7 +54,7 @@ class Surfaces:
         self.home, self.score, self.energy = home.sharing._here.text(), home.score.says.accessibleName(), home.cost.energy.words()
         self.peers, self.progress = pages.of(PeersPage)._line.words(), pages.of(ProgressPage)._line.words()
         cards = pages.of(SwarmsPage).findChildren(SwarmCard)
-        self.swarm = next((card._members._value.text() for card in cards if card._swarm.active), "")
+        self.swarm = next((card._members.words() for card in cards if card._swarm.active), "")
         self.bar = window.status._figures.words()
         self.tray = tooltip(self.state)
         self.status = status_command.describe(self.state, self.now)
@@ -76,7 +76,7 @@ class Surfaces:
             "peers": {
                 "Home": number_in(self.home, r"^(\d+) computers? train"),
                 "Peers": number_in(self.peers, r"^(\d+) computers? (?:is|are) training"),
-                "Swarms": _less_one(number_in(self.swarm, r"(\d+|only)(?:, you included| you)")),
+                "Swarms": _less_one(number_in(self.swarm, r"(\d+|only)(?: members, you included| you)")),
                 "status bar": number_in(self.bar, r"(\d+) peers?"),
                 "tray": number_in(self.tray, r"with (\d+) peers?"),
                 "waggle status": number_in(self.status, r"with (\d+) peers?"),
@@ -87,8 +87,8 @@ class Surfaces:
                 "metrics": self.metric("waggle_node_training_peers"),
             },
             "peers that fetched": {
-                "Home": number_in(self.home, r"(one|\d+) of them fetched"),
-                "Peers": number_in(self.peers, r"(one|\d+) of them fetched"),
+                "Home": number_in(self.home, r"(\d+) ha(?:s|ve) your answers"),
+                "Peers": number_in(self.peers, r"(\d+) ha(?:s|ve) your answers"),
             },
             "round": {
                 "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),

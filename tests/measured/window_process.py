@@ -51,7 +51,7 @@ WARM_UP_S = 60.0  # before the first sample of memory; in shorter runs a tenth
 OPENING_BUTTONS = (
     "Save",
     "Save a share card",
-    "Join by a link",
+    "Join with an invite",
     "Open a file",
     "Open a folder",
     "Show as table",

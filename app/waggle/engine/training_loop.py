@@ -10,11 +10,12 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
+from waggle.core.errors import CharterError, CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.core.message import Message
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.runtime.true_answers import true_answers
 from waggle.engine.storage.history import MAX_ROUNDS, THIN_EVERY_ROUNDS, History, held_out_scores, latest_rounds
 from waggle.engine.system.resource_limits import memory_used
 from waggle.models.storage import checkpoint
@@ -25,7 +26,8 @@ from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.first_success import FirstSuccess, FirstSuccessTracker
-from waggle.tasks.questions import epoch_at
+from waggle.tasks.questions import QuestionId, epoch_at
+from waggle.tasks.rollout_group import RIGHT
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +141,7 @@ class TrainingLoop:
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.find(stage)
-                    self._call.publish(round_events.groups_judged_event(stage, titles))
+                    self._call.publish(round_events.groups_judged_event(stage, titles, self._truths(stage)))
                 case stages.Shared():
                     self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
@@ -165,6 +167,16 @@ class TrainingLoop:
             summary.local, summary.external,
         )  # fmt: skip
         self._save_and_publish(summary, epoch, successes, taught)
+
+    def _truths(self, stage: stages.Judged) -> dict[QuestionId, str]:
+        """Right answers to the questions that no completion solved; none if they cannot be had, as they are for reading only."""
+        unsolved = [group for group in stage.groups if max(group.rewards, default=0.0) < RIGHT]
+        try:
+            truths = true_answers(self._node.verifier, [group.question for group in unsolved])
+        except (CharterError, VerifierError) as error:
+            log.debug("no right answers to show: %s", error)
+            return {}
+        return {group.group.id: truth for group, truth in zip(unsolved, truths, strict=True)}
 
     def _warn_once(self, updated: events.PolicyUpdated) -> None:
         """Warn of the first of several steps in a row that were left out because they were not finite."""

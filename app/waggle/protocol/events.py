@@ -63,12 +63,16 @@ class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A question with its completions. `key` is the same in every event about this group."""
+    """A question with its completions. `key` is the same in every event about this group.
+
+    `truth` is a right answer, where no completion has one; empty if none is known.
+    """
 
     key: str
     specialty: str  # title
     question: str
     completions: tuple[ShownCompletion, ...] = ()
+    truth: str = ""  # missing in recordings of earlier versions
 
 
 class QuestionShare(msgspec.Struct, frozen=True, kw_only=True):

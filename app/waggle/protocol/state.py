@@ -53,6 +53,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     completions: tuple[events.ShownCompletion, ...]
     effects: tuple[int, ...] = ()
     by_hand: bool = False
+    truth: str = ""  # a right answer, where no completion has one and it is known
 
     @property
     def mine(self) -> bool:
@@ -275,7 +276,10 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case events.GroupsJudged():
             judged = {group.key: group for group in event.groups}
             cards = tuple(
-                replace(card, completions=judged[card.key].completions) if card.key in judged else card for card in state.cards
+                replace(card, completions=judged[card.key].completions, truth=judged[card.key].truth)
+                if card.key in judged
+                else card
+                for card in state.cards
             )
             count = sum(len(group.completions) for group in event.groups)
             return replace(state, stage="share", answered=count, judged=count, cards=cards)

@@ -10,6 +10,7 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
+from waggle.engine.runtime.true_answers import true_answers
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
@@ -114,12 +115,12 @@ async def test_what_would_have_been_right_is_told_with_the_answers(trying):
     assert second.mine.reward == 1.0
 
 
-async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(trying, verifier, monkeypatch):
+async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(verifier, monkeypatch):
     key = QuestionKey("bf", 0)
     (question,) = verifier.questions([key])
-    assert trying._true_answer(question) == verifier.answers([key])[0] != ""
+    assert true_answers(verifier, [question]) == verifier.answers([key]) != [""]
     monkeypatch.setattr(verifier, "answers", lambda keys: ["nonsense"] * len(keys))
-    assert trying._true_answer(question) == ""
+    assert true_answers(verifier, [question]) == [""]
 
 
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):

@@ -185,9 +185,7 @@ def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_g
 def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
     translator.use("de")
     assert tr("Nothing has been joined yet.") == "Du bist noch nicht beigetreten."
-    assert tr("You see what the swarm is and what would be shared; nothing is joined until you say so.").endswith(
-        "du trittst erst bei, wenn du es sagst."
-    )
+    assert tr("The preview joins nothing yet. It shows:") == "Damit trittst du noch nicht bei. Du siehst:"
     assert tr("It trains on") == "Er übt"
 
 
@@ -216,9 +214,9 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(theme: Theme, tit
 
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     translator.use("de")
-    assert (tr("You used"), tr("Fetched")) == ("Genutzt", "Geholt")
+    assert (tr("You used"), tr("It fetched")) == ("Genutzt", "Holte sich")
     assert plural(6, "", "; %n peers fetched your answers") == "; 6 Peers holten deine Antworten"
-    assert {tr("Standing"), tr("Preview it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
+    assert {tr("Standing"), tr("Preview")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
 def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> None:

@@ -58,7 +58,7 @@ def test_its_link_leads_to_the_preview_of_the_swarm_and_joins_nothing(window_tol
     swarms = window.pages.of(SwarmsPage)
     assert (swarms._views.currentIndex(), swarms.join_view.currentIndex()) == (JOIN, PREVIEW)
     (preview,) = swarms.join_view.findChildren(SwarmPreviewCard)
-    assert "Go to First steps" in [button.text() for button in buttons(preview)]
+    assert "Switch to First steps" in [button.text() for button in buttons(preview)]
     assert not any(isinstance(command, ChooseSwarm) for command in sent)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,7 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import stages
 from waggle.sapo.first_success import FirstSuccess
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup, has_form
 
 # Of all texts of one event. The line of such an event, and of a State full of such cards, stays well below json_lines.MAX_LINE.
@@ -59,8 +59,14 @@ def question_shares(node: stages.Node) -> tuple[events.QuestionShare, ...]:
     )
 
 
-def groups_judged_event(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
-    return events.GroupsJudged(round=stage.round, groups=shown_groups(stage.groups, titles))
+def groups_judged_event(stage: stages.Judged, titles: Titles, truths: Mapping[QuestionId, str]) -> events.GroupsJudged:
+    """`truths`: right answers to questions that no completion solved."""
+    most = text_limit(sum(2 + len(group.verdicts) for group in stage.groups))
+    groups = (
+        msgspec.structs.replace(_shown_group(group, titles, most), truth=truths.get(group.group.id, "")[:most])
+        for group in stage.groups
+    )
+    return events.GroupsJudged(round=stage.round, groups=tuple(groups))
 
 
 def text_limit(texts: int) -> int:

@@ -12,6 +12,7 @@ from typing import TypeVar, assert_never
 
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
+from waggle.engine.runtime.true_answers import true_answers
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.memory_fit import Workload
 from waggle.models.shared.training_mode import TrainingMode
@@ -22,7 +23,7 @@ from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.stages import Node, RoundSettings, fits
 from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at, split_of
-from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
 MAX_SNAPSHOTS = 8  # that answer one question
@@ -136,15 +137,9 @@ class PlaygroundService:
         shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
-            truth=self._true_answer(question), not_now=answering.not_now,
+            truth=true_answers(self.node.verifier, [question])[0], not_now=answering.not_now,
         )  # fmt: skip
         return (*shared, answered)
-
-    def _true_answer(self, question: Question) -> str:
-        """The dataset's answer; empty if its own scorer rejects it, as happens in some datasets of reasoning-gym."""
-        (named,) = self.node.verifier.answers([question.key])
-        (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
-        return named if verdict.reward >= RIGHT else ""
 
     def _require_fresh(self, named: QuestionId) -> None:
         """Raise EngineError if an answer to this question cannot be shared any more."""

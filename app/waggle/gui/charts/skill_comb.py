@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.charts.painted_chart import PaintedChart
@@ -12,13 +12,14 @@ from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.state.learning_story import Skill
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
+from waggle.gui.widgets.typeset_lines import scaled
 
 CellSize = Literal["low", "usual", "wide"]
-RADIUS: dict[CellSize, int] = {"low": 44, "usual": 50, "wide": 62}  # pixels before text scaling, of a cell with a name
+RADIUS: dict[CellSize, int] = {"low": 46, "usual": 54, "wide": 64}  # pixels before text scaling, of a cell with a name
 NAMELESS, RING = 27, 3.0  # pixels before text scaling: radius of a cell without a name, and width of a ring
 NAMED = 14  # from more skills on, cells have no names
 ROWS = 2  # where there is room
-LINES = 2  # of a name
+LINES, SMALLEST = 2, 0.84  # of a name, and of its size
 
 
 def skill_words(skill: Skill) -> str:
@@ -128,9 +129,9 @@ class SkillComb(PaintedChart):
         if not named:
             painter.drawText(QRectF(middle.x() - radius, middle.y() - radius, 2 * radius, 2 * radius), centred, figure_words)
             return
-        font = self.theme.font("caption")
+        room = math.sqrt(3) * radius - self.theme.px(3)
+        font = fitting(self.theme.font("caption"), tr(one_line(skill.title)), room)
         small = QFontMetricsF(font)
-        room = math.sqrt(3) * radius - self.theme.px(5)
         lines = name_lines(small, tr(one_line(skill.title)), room)
         height = metrics.height() + len(lines) * small.height() * 0.92
         y = middle.y() - height / 2
@@ -149,6 +150,12 @@ class SkillComb(PaintedChart):
             if math.hypot(away.x(), away.y()) < self.radius() * 0.9:
                 return skill_words(skill)
         return ""
+
+
+def fitting(font: QFont, name: str, room: float) -> QFont:
+    """The font, smaller where a word of the name would not fit, down to SMALLEST."""
+    widest = max(QFontMetricsF(font).horizontalAdvance(word) for word in name.split() or [""])
+    return scaled(font, max(SMALLEST, int(font.pixelSize() * room / widest) / font.pixelSize())) if widest > room else font
 
 
 def name_lines(metrics: QFontMetricsF, name: str, room: float) -> list[str]:

@@ -248,7 +248,10 @@ class SwarmGraph(PaintedChart):
         for node in sorted(self._around, key=lambda node: (node.peer.id != self._marked, node.peer.place)):
             if not node.peer.named and node.peer.id != self._marked:
                 continue
-            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
+            room = min(NAME_ROOM, self._room_beside(node))
+            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
+            if words != node.peer.name and room < NAME_ROOM and node.peer.id != self._marked:
+                continue  # the beginning of a name says little
             width = metrics.horizontalAdvance(words)
             boxes = self._name_boxes(node, width + 2, high)
             others = [other for peer, other in occupied if peer != node.peer.id]

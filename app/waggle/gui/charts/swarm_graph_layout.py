@@ -58,7 +58,7 @@ def radius_share(peer: PeerInfo) -> float:
 def outer_ring(rect: QRectF) -> tuple[float, float]:
     """Half axes of the outer ring, with room for names beside it and for the selected avatar above and below."""
     down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
-    return max(80.0, min(rect.width() * 0.36, rect.width() / 2 - NAME_ROOM)), down
+    return max(80.0, min(rect.width() * 0.42, rect.width() / 2 - NAME_ROOM)), down
 
 
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:

@@ -18,7 +18,7 @@ from waggle.gui.widgets.typeset_lines import TypesetLines, scaled
 BESIDE, ABOVE, BETWEEN = 14, 9, 10  # pixels between a chip's edge and its answer, at the side and above, and between chips
 CELL, GRID_ROOM = 18, (260, 130)  # pixels: a cell of a grid at most, and a grid at most
 SHORT, WIDEST, LINES = 14, 300, 2  # characters of an answer in large type, pixels that a longer one may take, and its lines
-GROUNDS = {"right": "good_soft", "untagged": "accent_soft"}  # of other kinds: sunken
+GROUNDS = {"right": "good_soft", "untagged": "accent_soft", "truth": "surface"}  # of other kinds: sunken
 
 
 class Chip(msgspec.Struct):
@@ -33,6 +33,8 @@ class Chip(msgspec.Struct):
 
 def try_words(each: Try, kind_words: str) -> str:
     """A try in words: "8 × 1/1: right"."""
+    if each.kind == "truth":
+        return f"{kind_words}: {each.text}"
     return f"{figure(each.count)} × {each.text}: {kind_words}"
 
 

@@ -49,7 +49,7 @@ def score_text(state: State) -> ScoreText:
     if first is not last:
         began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
         words = f"{words} {began}"
-    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last, has_curve=has_curve(state)))
+    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
 
 
 def _with_span(words: str, span: str, *, detail: str) -> ScoreText:
@@ -61,12 +61,11 @@ def _count(score: HeldOutScore) -> str:
     return tr("%1 of %2").replace("%1", figure(score.right)).replace("%2", figure(score.total))
 
 
-def _detail(score: HeldOutScore, *, has_curve: bool) -> str:
+def _detail(score: HeldOutScore) -> str:
     words = tr("Tested after %1 on %2 questions it never trained on.")
     if not score.round:
         words = tr("Tested before its first round on %2 questions it never trains on.")
-    words = words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
-    return f"{words} {tr('The band is the margin of error.')}" if has_curve else words
+    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
 
 
 def _early_detail(score: HeldOutScore) -> str:
@@ -91,7 +90,7 @@ def company_words(state: State) -> str:
     words = plural(training, "%n computer trains with you", "%n computers train with you")
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    return words + (plural(took, "; one of them fetched your answers", "; %n of them fetched your answers") if took else "")
+    return words + (plural(took, ". %n has your answers", ". %n have your answers") if took else "")
 
 
 class Sharing(msgspec.Struct, frozen=True):

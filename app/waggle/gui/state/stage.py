@@ -39,6 +39,7 @@ class Scene(msgspec.Struct, frozen=True):
     round: int
     card: Card
     reward: float
+    others: tuple[Card, ...] = ()  # the other questions
     own: int | None = None
     teachers: tuple[Teacher, ...] = ()
     left_out: bool = False  # the step was not taken, because its numbers were not finite
@@ -151,10 +152,13 @@ def scene_of(number: int, cards: Sequence[Card], state: State, before: Scene | N
     card = next((card for card in cards if before and card.key == before.card.key), None)
     if card is None:  # cards of older rounds are dropped one by one
         card = before.card if before and number < state.round else cards[0]
+    others = tuple(each for each in cards if each.key != card.key)
+    if before and len(before.others) > len(others):
+        others = before.others
     rewards = {summary.round: summary.reward for summary in state.rounds}
     answers = [answer.reward for each in cards for answer in each.completions]
     judged = before.reward if before and number < state.round else sum(answers) / max(1, len(answers))
-    scene = Scene(number, card, rewards.get(number, judged))
+    scene = Scene(number, card, rewards.get(number, judged), others)
     if before is not None and before.own is not None and number < state.round:
         return replace(scene, own=before.own, teachers=before.teachers, left_out=before.left_out)
     step = next((update for update in reversed(state.updates) if update.round == number), None)

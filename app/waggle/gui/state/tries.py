@@ -12,24 +12,25 @@ from waggle.gui.state.typesetting import NumberGrid, grid_in
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.state import Card
 
-Kind = Literal["right", "untagged", "close", "wrong", "cut", "written", "writing"]
-ORDER: tuple[Kind, ...] = ("right", "untagged", "close", "wrong", "cut", "written", "writing")
+Kind = Literal["right", "untagged", "close", "wrong", "cut", "written", "writing", "truth"]
+ORDER: tuple[Kind, ...] = ("right", "untagged", "close", "wrong", "cut", "written", "writing", "truth")
 CLOSE = 0.2  # the least reward of an answer that is nearly right
 TAGS = "<answer>", "</answer>"
 KIND_WORDS: dict[str, str] = {
     "right": later("right"), "untagged": later("right, no answer tag yet"), "close": later("close"), "wrong": later("wrong"),
-    "cut": later("cut off"), "written": later("written"), "writing": later("writing"),
+    "cut": later("cut off"), "written": later("written"), "writing": later("writing"), "truth": later("right answer"),
 }  # fmt: skip
 KIND_SIGNS: dict[str, tuple[str, str]] = {
     "right": ("good", "check"), "untagged": ("accent", "pen"), "close": ("bare", "off"), "wrong": ("bare", "cross"),
-    "cut": ("bare", "cut"), "written": ("bare", "check"), "writing": ("bare", "pen"),
+    "cut": ("bare", "cut"), "written": ("bare", "check"), "writing": ("bare", "pen"), "truth": ("bare", "judge"),
 }  # fmt: skip
 
 
 class Try(msgspec.Struct, frozen=True):
     """An answer that `count` completions gave. `text` is a model's words on one line; `grid` is what they are, if any.
 
-    `effect`: 1 if learning made it likelier, -1 if less likely. `human`: a person wrote it, according to its origin.
+    Of kind "truth": no try, but the right answer that none of them found. `effect`: 1 if learning made it likelier, -1 if less
+    likely. `human`: a person wrote it, according to its origin.
     """
 
     text: str
@@ -75,10 +76,18 @@ def card_tries(card: Card) -> list[Try]:
     effects = (*card.effects, *(0 for _ in card.completions))
     if not all(answer.judged for answer in card.completions):
         return [Try(one_line(_answer_lines(answer)), kind_of(answer), 1, human=answer.human) for answer in card.completions]
-    return _merged(
+    merged = _merged(
         Try(essence(answer), kind_of(answer), 1, _grid_of(answer), effect, answer.human)
         for answer, effect in zip(card.completions, effects, strict=False)
     )
+    return [*merged, *truth_of(card)]
+
+
+def truth_of(card: Card) -> list[Try]:
+    """The right answer, if it is known and no try has it."""
+    if not card.truth or any(kind_of(answer) in ("right", "untagged") for answer in card.completions):
+        return []
+    return [Try(one_line(card.truth), "truth", 1, grid_in(card.truth))]
 
 
 def says_more(answer: ShownCompletion) -> bool:

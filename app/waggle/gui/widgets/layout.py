@@ -35,6 +35,14 @@ def column(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QVBoxLayout:
     return box
 
 
+def in_the_middle(widget: QWidget) -> QHBoxLayout:
+    """The whole width for a widget; what is beyond its greatest one is shared by both sides."""
+    box = row((widget, 1))
+    box.insertStretch(0, 0)
+    box.addStretch(0)
+    return box
+
+
 def _fill(box: QBoxLayout, parts: Sequence[Part], gap: int, margins: Edges) -> None:
     box.setSpacing(gap)
     box.setContentsMargins(*margins)

@@ -26,7 +26,7 @@ class SwarmSuggestionLine(QWidget):
         self._settings = settings
         self._swarm: SwarmSuggestion | None = None
         self._says = text(theme, "", "small", "soft", wrap=True)
-        self._look = Button(theme, tr("Preview it"), "link")
+        self._look = Button(theme, tr("Preview"), "link")
         self._look.clicked.connect(lambda: self._swarm and self.swarm_wanted.emit(self._swarm.charter))
         self._dismiss = Button(theme, tr("Dismiss"), "link")
         self._dismiss.setAccessibleName(tr("Dismiss this suggestion"))

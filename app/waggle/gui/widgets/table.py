@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from waggle.gui.i18n.formatting import tooltip_text
+from waggle.gui.i18n.formatting import tooltip_text, tr
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.text import announce
 
 MOST_STRETCHES = 100  # runs of inserted or removed rows; for more, resetting the model is faster than signalling each
 NO_INDEX = QModelIndex()
@@ -98,6 +100,84 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
         else:
             stretches.append((place, place))
     return stretches
+
+
+class SortableHead(QHeaderView):
+    """The heads of columns, for mouse and keyboard: Tab comes here, arrow keys choose a column, Enter or Space orders by it."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._theme, self._at = theme, 0  # the chosen column
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName(tr("Order by"))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        match event.key():
+            case Qt.Key.Key_Left | Qt.Key.Key_Right:
+                mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+                self._step(1 if (event.key() == Qt.Key.Key_Right) != mirrored else -1)
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter | Qt.Key.Key_Space:
+                self._order()
+            case _:
+                super().keyPressEvent(event)
+
+    def _step(self, by: int) -> None:
+        columns = [column for column in range(self.count()) if not self.isSectionHidden(column)]
+        place = columns.index(self._at) if self._at in columns else 0
+        self._at = columns[min(max(0, place + by), len(columns) - 1)]
+        self._tell(str(self.model().headerData(self._at, Qt.Orientation.Horizontal)))
+
+    def _order(self) -> None:
+        """As clicks do: upwards, downwards, and back to the first order."""
+        up, down = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
+        if self.sortIndicatorSection() != self._at:
+            self.setSortIndicator(self._at, up)
+        elif self.sortIndicatorOrder() == up:
+            self.setSortIndicator(self._at, down)
+        else:
+            self.setSortIndicator(-1, up)
+        orders = {up: tr("lowest first"), down: tr("highest first")}
+        chosen = self.sortIndicatorSection() == self._at
+        self._tell(orders[self.sortIndicatorOrder()] if chosen else tr("in the first order"))
+
+    def _tell(self, words: str) -> None:
+        announce(self, words)
+        self.viewport().update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._step(0)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def paintSection(self, painter: QPainter, place: QRect, section: int) -> None:
+        super().paintSection(painter, place, section)
+        if self.hasFocus() and section == self._at:
+            painter.setPen(QPen(self._theme.colour("focus"), 2))
+            painter.drawRoundedRect(QRectF(place).adjusted(2, 3, -2, -3), 5, 5)
+
+
+class WholeRows(QWidget):
+    """Gives a table as much height as whole rows need, so that none is cut."""
+
+    def __init__(self, view: QTableView) -> None:
+        super().__init__()
+        self._view = view
+        view.setParent(self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        head, each = self._view.horizontalHeader().height(), self._view.verticalHeader().defaultSectionSize()
+        head += 2 * self._view.frameWidth()
+        self._view.setGeometry(0, 0, self.width(), head + max(1, (self.height() - head) // each) * each)
+
+    def sizeHint(self) -> QSize:
+        return self._view.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._view.minimumSizeHint().width(), self._view.minimumHeight())
 
 
 def style_table(view: QTableView, theme: Theme, row_height: int) -> QHeaderView:

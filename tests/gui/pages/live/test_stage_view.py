@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import PEERS, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
+from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.state.stage import DWELL, LINGER
 from waggle.gui.theme.theme import LessMotion
 from waggle.protocol import events
@@ -96,8 +97,30 @@ def test_live_opens_on_a_question_with_its_tries_merged_and_its_lesson(theatre: 
     assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right. 1 × 1/3: wrong"
     assert theatre.scene._lesson.text() == "Your model learned from 1 question of its own and 1 example from Brisk Otter."
     teacher, *others = theatre.scene._teachers
-    assert teacher._about.words() == "Simplify 4/6. → 2/3"
+    assert teacher._about.text() == "Simplify 4/6. → 2/3"
     assert not any(line.isVisible() for line in others)
+
+
+def test_the_right_answer_stands_beside_tries_of_which_none_is_right(theatre: Theatre) -> None:
+    wrong = completion("121")
+    groups = tuple(
+        events.ShownGroup(key=f"me/{place}", specialty="Sums", question=f"{place} + 1?", completions=(wrong, wrong), truth=truth)
+        for place, truth in enumerate(("212", ""))
+    )
+    blank = tuple(replace(group, completions=()) for group in groups)
+    theatre.take(events.QuestionsDrawn(round=0, epoch=0, groups=blank, group_size=2), events.GroupsJudged(round=0, groups=groups))
+    assert theatre.scene._tries.accessibleDescription() == "2 × 121: wrong. right answer: 212"
+    assert [line._question.words() for line in theatre.scene._others._lines if line.isVisible()] == []
+    assert "Right answer: 212" in QuestionCard(theatre.live.theme, set()).as_text(theatre.window._store.state.cards[0])
+    third = replace(groups[1], key="me/3", question="3 + 1?", completions=(completion("4", 1.0), wrong))
+    drawn = events.QuestionsDrawn(round=1, epoch=0, groups=(*blank, replace(third, completions=())), group_size=2)
+    theatre.take(drawn, events.GroupsJudged(round=1, groups=(*groups, third)))
+    theatre.view._go_to(1)
+    lines = [line for line in theatre.scene._others._lines if line.isVisible()]
+    assert [(line._question.words(), line._right.words()) for line in lines] == [
+        ("0 + 1?", "0 of 2 right"),
+        ("1 + 1?", "0 of 2 right"),
+    ]
 
 
 def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre, qtbot: QtBot) -> None:

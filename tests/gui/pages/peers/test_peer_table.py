@@ -52,7 +52,7 @@ def test_at_first_the_most_useful_come_first(table: PeerTableModel) -> None:
     ("column", "order"),
     [
         ("Name", "wren otter nameless"), ("Connection", "nameless wren otter"), ("Model", "nameless otter wren"),
-        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("Fetched", "nameless otter wren"),
+        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("It fetched", "nameless otter wren"),
         ("Mean reward", "nameless wren otter"), ("Standing", "otter wren nameless"), ("Delay", "nameless wren otter"),
         ("Seen", "otter wren nameless"),
     ],
@@ -135,3 +135,33 @@ def test_a_click_on_a_head_orders_and_the_third_gives_the_first_order_back(
         orders.append(ids(page._model))
     ascending = [f"id{n:03}" for n in range(40)]
     assert orders == [ascending, ascending[::-1], first]
+
+
+def test_the_keyboard_orders_by_a_column_too(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
+    page = page_with(window_told, 40)
+    head, first = page._view.horizontalHeader(), ids(page._model)
+    assert head.focusPolicy() == Qt.FocusPolicy.TabFocus
+    head.setFocus(Qt.FocusReason.TabFocusReason)
+    for _ in [column for column in range(COLUMNS.index("Delay")) if not head.isSectionHidden(column)]:
+        qtbot.keyClick(head, Qt.Key.Key_Right)
+    orders = []
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Space, Qt.Key.Key_Enter):
+        qtbot.keyClick(head, key)
+        orders.append(ids(page._model))
+    ascending = [f"id{n:03}" for n in range(40)]
+    assert orders == [ascending, ascending[::-1], first]
+    for _ in COLUMNS:
+        qtbot.keyClick(head, Qt.Key.Key_Left)
+    qtbot.keyClick(head, Qt.Key.Key_Return)
+    assert head.sortIndicatorSection() == 0
+
+
+def test_no_row_is_cut_and_the_chosen_one_stays_in_sight(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
+    page = page_with(window_told, 40)
+    view, row = page._view, page._view.verticalHeader().defaultSectionSize()
+    qtbot.waitUntil(lambda: view.viewport().height() > row)
+    assert view.viewport().height() % row == 0
+    last = page._model.index(view.viewport().height() // row - 1, 0)
+    view.selectRow(last.row())
+    qtbot.waitUntil(lambda: page._strip.isVisible() and view.visualRect(last).bottom() <= view.viewport().height())
+    assert view.viewport().height() % row == 0

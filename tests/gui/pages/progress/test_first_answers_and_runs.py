@@ -100,10 +100,11 @@ def test_both_charts_keep_one_axis_beside_the_list(page: tuple[MainWindow, Progr
     assert progress._score_chart._plot().right() == progress._reward._plot().right()
 
 
-def test_the_home_page_shows_the_newest_and_leads_to_all(window_told: Make) -> None:
+def test_the_home_page_names_who_taught_what_and_leads_to_all(window_told: Make) -> None:
     window = window_told(example(), 1440, 900)
     skills = window.pages.of(HomePage).skills
-    assert skills.newest.words() == "Newest first right answer: Base conversion, from Woolly Marmot"
+    lines = [(line._name.words(), line._skills.text()) for line in skills._teachers if line.isVisible()]
+    assert lines == [("Woolly Marmot", "Tiny programs, Calendar, Decimals, Base conversion"), ("Silver Falcon", "Arithmetic")]
     assert skills.all_ahas.isVisible()
     skills.all_ahas.click()
     assert window.page == "progress"

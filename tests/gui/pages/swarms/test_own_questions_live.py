@@ -102,7 +102,7 @@ def test_a_thousand_questions_go_from_a_drop_to_a_second_node_and_both_share(
     assert card._trial._example.isVisible()
     qtbot.keyClicks(form._name, "Our sums")
     hands.click("Create")
-    hands.click("Go to Our sums")
+    hands.click("Switch to Our sums")
     hands.runs_in("Our sums")
     hands.click("Invite someone")
     hands.until(lambda: hands.swarms._invite_view._field.text().startswith("waggle://join?"))

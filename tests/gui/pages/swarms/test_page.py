@@ -103,7 +103,7 @@ def test_what_is_known_is_asked_for_once_and_shown(page: Page) -> None:
     window, swarms, sent = page
     window.redraw()
     assert [type(command) for command in sent] == [commands.ListSwarms]
-    assert swarms._line.words() == "You take part in First light; 2 swarms are remembered"
+    assert swarms._line.words() == "You are in First light"
     assert len(swarms.findChildren(SwarmCard)) == 2
 
 
@@ -152,7 +152,7 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
     window.show_invite(LINK)
     answer(window, InviteRead(swarm=FIRST, answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
-    assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
+    assert [button.text() for button in sheet.findChildren(QPushButton) if button.text() != "Show more"] == ["Done"]
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
     assert "You are in this swarm already." in words
     assert "will" not in words
@@ -178,9 +178,35 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
 def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, members=members))))
-    next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it").click()
+    next(button for button in swarms._list.findChildren(QPushButton) if button.text().startswith("Switch to ")).click()
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
+
+
+def test_one_example_stands_in_a_preview_and_the_others_come_on_demand(page: Page) -> None:
+    window, swarms, _ = page
+    samples = {"Words": "Spell the word backwards: level", "Sums": "1 + 1?", "Maze": "How do you get out of here?"}
+    kinds = tuple(SpecialtyDetails(title=title, levels=("easy",), sample=sample) for title, sample in samples.items())
+    tell(window, KnownSwarms(swarms=(replace(FIRST, specialties=kinds),)))
+    (card,) = swarms._list._active
+
+    def questions() -> list[str]:
+        lines = [label.text().replace("\u200b", "") for label in card.findChildren(QLabel) if label.isVisibleTo(card)]
+        return [line for line in lines if line in samples.values()]
+
+    (more,) = (button for button in buttons(card) if button.text() == "Show more")
+    assert questions() == ["1 + 1?"]
+    more.click()
+    assert (set(questions()), more.text()) == (set(samples.values()), "Show less")
+
+
+def test_who_knows_no_other_swarm_is_led_to_one(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=OFFERS))
+    for words, view in (("Create a swarm", CREATE), ("Join with an invite", JOIN)):
+        next(button for button in buttons(swarms._list) if button.text() == words).click()
+        assert swarms._views.currentIndex() == view
+        swarms.show_list()
 
 
 def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
@@ -198,7 +224,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
 def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
-    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it")
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text().startswith("Switch to "))
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
@@ -521,12 +547,12 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
 def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
-    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Switch to it")
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text().startswith("Switch to "))
     go.setFocus()
     peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
     tell(window, events.PeerChanged(peer=peer), KnownSwarms(swarms=(FIRST, OTHER), seq=9))
     assert window.focusWidget() is go
-    assert swarms._list._active[0]._members._value.text() == "2, you included"
+    assert swarms._list._active[0]._members.words() == "2 members, you included"
 
 
 def buttons(widget: QWidget) -> list[QPushButton]:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
-from waggle.gui.pages.swarms.swarm_facts import UNCHECKED, has_unchecked, trains_on, unchecked_mark
+from waggle.gui.pages.swarms.swarm_facts import UNCHECKED, Fact, has_unchecked, trains_on, unchecked_mark
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import Difficulty
@@ -89,7 +89,7 @@ def test_another_difficulty_neither_unticks_nor_moves(form: SpecialtyChoice) -> 
 def test_a_swarm_says_unchecked_beside_each_such_specialty(qapp: QApplication) -> None:
     checked, part = details("Fractions", ALL), details("Logic", ALL, ("hard",))
     assert trains_on(swarm(checked, part)) == "Fractions, Logic (hard unchecked)"
-    assert trains_on(swarm(details("Words"), details("Logic", unchecked=("easy",)))) == "Words, Logic (unchecked); easy"
+    assert trains_on(swarm(details("Words"), details("Logic", unchecked=("easy",)))) == "Words, Logic (unchecked) · easy"
     assert trains_on(swarm(details("Words", unchecked=("easy",)))) == "Words (easy, unchecked)"
     assert trains_on(swarm(details("Words", ALL, ALL), details("Maze", ("hard",), ("hard",)))) == "Words, Maze (unchecked)"
     translator.use("de")
@@ -116,7 +116,7 @@ def test_the_preview_says_what_unchecked_means_where_something_is(theme: Theme) 
 def test_the_card_of_a_swarm_says_it_in_its_tooltip(theme: Theme) -> None:
     def tips(shown_swarm: SwarmDetails) -> str:
         card = SwarmCard(theme, shown_swarm, "")
-        return "".join(widget.toolTip() for widget in card.findChildren(type(card._members)))
+        return "".join(widget.toolTip() for widget in card.findChildren(Fact))
 
     assert UNCHECKED in tips(swarm(details("Logic", ALL, ("hard",))))
     assert tips(swarm(details("Logic", ALL))) == ""

@@ -258,4 +258,4 @@ def status_figures(state: State) -> tuple[str, str, str, str]:
     rate = f"{figure(round(tokens))} {tr('tokens/s')}" if tokens else ""
     if not (state.up or state.down):
         return peers, rate, "", ""
-    return peers, rate, f"{size(state.up)}/s {tr('up')}", f"{size(state.down)}/s {tr('down')}"
+    return peers, rate, f"\u2191 {size(state.up)}/s", f"\u2193 {size(state.down)}/s"

@@ -1,55 +1,25 @@
-"""The first rounds as one large card: a question or two, the model's tries, and what they are worth."""
+"""The first rounds as one large card: some questions, the model's tries, and what they are worth."""
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QWidget
 
+from waggle.gui.charts.try_chips import TryChips
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
-from waggle.gui.state.tries import KIND_SIGNS, KIND_WORDS, Try, merged_tries, most_telling
+from waggle.gui.state.tries import Try, merged_tries, most_telling, truth_of
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted_widgets import Chip
-from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
-QUESTIONS, MOST = 2, 3  # shown at most, and different tries of each
-
-
-class TryRow(QFrame):
-    """One answer, how many tries gave it, and what it is worth."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.setProperty("kind", "well")
-        self._count = ElidedLabel(theme, role="label", tone="text_soft")
-        self._answer = HighlightedText(theme, 1)
-        self._chip = Chip(theme)
-        self.setLayout(row((self._answer, 1), self._count, self._chip, gap=12, margins=(14, 5, 8, 5)))
-
-    def show_try(self, each: Try) -> None:
-        self._answer.say(each.text, 0, len(each.text) if each.kind in ("right", "untagged") else 0)
-        self._count.say(f"×{figure(each.count)}" if each.count > 1 else "")
-        self._count.setVisible(each.count > 1)
-        words = tr(KIND_WORDS[each.kind])
-        self._chip.say(words, *KIND_SIGNS[each.kind])
-        self.setAccessibleName(f"{figure(each.count)} × {self._answer.accessibleName()}: {words}")
-
-
-class TryList(QWidget):
-    """The most telling tries at one question."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._rows = [TryRow(theme) for _ in range(MOST)]
-        self.setLayout(column(*self._rows, gap=5))
-
-    def show_tries(self, tries: Sequence[Try]) -> None:
-        for place, line in enumerate(self._rows):
-            line.setVisible(place < len(tries))
-            if place < len(tries):
-                line.show_try(tries[place])
+MOST = 4  # questions
+SMALLER = 0.8  # the size of tries, as a share of that on the stage
+SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
+QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
 
 
 class TriedQuestion(QWidget):
@@ -57,51 +27,84 @@ class TriedQuestion(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._question, self._specialty = ElidedLabel(theme, role="heading"), Chip(theme)
-        self._tries = TryList(theme)
-        self.setLayout(column(row((self._question, 1), self._specialty), self._tries, gap=5))
+        self._question, self._specialty, self._tries = TypesetText(theme, SIZES), Chip(theme), TryChips(theme)
+        self._question.set_scale(SMALLER)
+        self._question.set_limit(theme.px(QUESTION_HIGH))
+        self._tries.set_scale(SMALLER)
+        head = row((self._question, 1), column(self._specialty, None), gap=12)
+        self.setLayout(column(head, self._tries, gap=6, margins=(0, 6, 0, 6)))
 
     def show_card(self, card: Card) -> None:
-        say_question(self._question, card.question)
+        self._question.say(card.question)
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        self._tries.show_tries(merged_tries(card.completions))
+        self._tries.show_tries([*merged_tries(card.completions), *truth_of(card)])
+
+    def height_at(self, width: int) -> int:
+        """The height in pixels at this width; while it is hidden, no layout sets it."""
+        for part, room in ((self._question, width - self._specialty.sizeHint().width() - 12), (self._tries, width)):
+            part.resize(room, part.height())
+            part.fit()
+        return self._question.height() + self._tries.height() + 18
 
 
 class FirstRound(QWidget):
-    """Empty until the first round was judged. In the compact form it has one question."""
+    """Empty until the first round was judged; then as many of its questions as there is room for."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._compact = False
         self._cards: list[Card] = []
         self._head = ElidedLabel(theme, role="label", tone="text_soft")
-        self._questions = [TriedQuestion(theme) for _ in range(QUESTIONS)]
+        self._questions = [TriedQuestion(theme) for _ in range(MOST)]
         self.meaning = text(theme, "", "body", wrap=True)
-        self.setLayout(column(6, self.meaning, 2, self._head, *self._questions, None, gap=8))
+        self.setLayout(column(6, self.meaning, 2, self._head, *self._questions, None, gap=GAP))
 
-    def set_compact(self, compact: bool) -> None:
-        if compact != self._compact:
-            self._compact = compact
-            self._show_cards()
+    @property
+    def has_answers(self) -> bool:
+        return bool(self._cards)
 
     def show_state(self, state: State) -> None:
-        self._cards = most_telling(state.cards)
-        self._show_cards()
-
-    def _show_cards(self) -> None:
-        cards = self._cards[: 1 if self._compact else QUESTIONS]
+        cards = most_telling(state.cards)[:MOST]
+        if cards == self._cards and self.meaning.text():
+            return
+        self._cards = cards
         self._head.setVisible(bool(cards))
         if cards:
             words = plural(len(cards[0].completions), "Round %1: %n try at each question", "Round %1: %n tries at each question")
             self._head.say(words.replace("%1", figure(cards[0].round + 1)))
-        for place, question in enumerate(self._questions):
-            question.setVisible(place < len(cards))
-            if place < len(cards):
-                question.show_card(cards[place])
+        for question, card in zip(self._questions, cards, strict=False):
+            question.show_card(card)
         self.meaning.setText(_meaning(merged_tries(cards[0].completions)) if cards else tr("Its first answers appear here."))
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show the first question, and the others as long as they fit."""
+        room = self.height() - self.meaning.heightForWidth(self.width()) - self._head.height() - 4 * GAP
+        for place, (question, known) in enumerate(zip(self._questions, self._known(), strict=True)):
+            room -= question.height_at(self.width()) + GAP if known else 0
+            question.setVisible(known and (place == 0 or room >= 0))
+
+    def _known(self) -> list[bool]:
+        """For each question whether there is a card to show in it."""
+        return [place < len(self._cards) for place in range(MOST)]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def hasHeightForWidth(self) -> bool:
+        """Further questions ask for no room: they take what there is."""
+        return False
+
+    def minimumSizeHint(self) -> QSize:
+        first = self._questions[0].height_at(self.width()) if self._cards else 0
+        words = self.meaning.heightForWidth(self.width()) + self._head.sizeHint().height()
+        return QSize(super().minimumSizeHint().width(), words + first + 4 * GAP)
+
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint()
 
 
-def _meaning(tries: list[Try]) -> str:
+def _meaning(tries: Sequence[Try]) -> str:
     """What these tries mean for the model, in a sentence or two."""
     counts: dict[str, int] = {}
     for each in tries:

@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import ago, peer_name, reward, tr
+from waggle.gui.state.tries import essence
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import column, frame, row
@@ -55,7 +56,8 @@ class GoodAnswerCard(QFrame):
     def _show(self, card: Card, answer: ShownCompletion) -> None:
         self._answer.setProperty("key", card.key)
         say_question(self._question, card.question)
-        self._answer.say(answer.text, answer.start, answer.length, match="match" if card.mine else "match_peer")
+        words = essence(answer)
+        self._answer.say(words, 0, len(words), match="match" if card.mine else "match_peer")
         self._reward.say(reward(answer), "good", "check")
         if card.mine:
             self._who.say(tr("by your model"), "accent", "on")

@@ -16,7 +16,7 @@ from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.day_query import QuerySchedule
-from waggle.gui.widgets.layout import as_widget, card, column
+from waggle.gui.widgets.layout import as_widget, card, column, in_the_middle
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
@@ -25,6 +25,7 @@ from waggle.protocol.state import ROUNDS, State
 
 # Pixels at a text size of 100%
 LOW = 700  # a page lower than this is tight
+ALONE = 820  # the width of the first card where it is the only one
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
 
 
@@ -65,7 +66,8 @@ class HomePage(Page):
             self._columns.addLayout(box, share)
         self._columns.addWidget(self._far_column, 1)
         self._far_column.hide()
-        self._box = column(self.hero, (self._cards, 1000))
+        self._box = column(in_the_middle(self.hero), (self._cards, 1000))
+        self._box.insertStretch(0, 0)
         self._box.addStretch(1)  # what remains where the chart is as high as it gets
         self.area = ScrollArea(self._box)
         self.setLayout(column(self.area))
@@ -153,6 +155,11 @@ class HomePage(Page):
         for part in (self.sharing, self.cost, self.good):
             part.setVisible(begun)
         self._columns.setStretch(1, 1 if begun else 0)
+        alone = self.score.isHidden()  # the first card, in the middle of the page
+        self._cards.setVisible(not alone)
+        self._box.setStretch(0, 1 if alone else 0)
+        self._box.setStretch(self._box.count() - 1, 2 if alone else 1)
+        self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else UNLIMITED)
 
     def _show_far(self, state: State, now: float) -> None:
         """The third column."""

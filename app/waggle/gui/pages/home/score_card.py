@@ -3,21 +3,24 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QSizePolicy
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame
 
 from waggle.gui.charts.score_curve import ScoreCurve
+from waggle.gui.charts.waggle_dance import WaggleDance
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
 from waggle.gui.pages.home.start_view import StartView
 from waggle.gui.state.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.lead_sentence import LeadSentence
-from waggle.gui.widgets.text import text
+from waggle.gui.widgets.text import set_tip, text
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
+PICTURE, LEAST_BESIDE = 344, 320  # pixels of width of the picture, and beside it, before text scaling
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
@@ -40,11 +43,14 @@ class ScoreCard(QFrame):
         below = row((self.detail, 1), self._link, gap=12)
         self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
-        self.setLayout(self._box)
+        self._picture = WaggleDance(theme)  # as long as there is nothing else to look at
+        self._picture.setMinimumWidth(theme.px(PICTURE))
+        self._beside = as_widget(row(self._picture, margins=(0, PAD, PAD, PAD)))
+        self._has_picture = False
+        self.setLayout(row((self._box, 3), (self._beside, 2), gap=0))
 
     def set_compact(self, compact: bool) -> None:
         """In the compact form the sentence is smaller, and the curve may be low."""
-        self.first_round.set_compact(compact)
         self.says.set_role("title" if compact else "display")
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
@@ -71,9 +77,18 @@ class ScoreCard(QFrame):
         self.first_round.setVisible(not curved and not starting)
         if self.start is not None:
             self.start.setVisible(starting)
-        policies = QSizePolicy.Policy
-        self.setSizePolicy(policies.Preferred, policies.Maximum if starting else policies.Preferred)
+        self._has_picture = starting or not (curved or self.first_round.has_answers)
+        self._show_picture()
         self._link.setVisible(curved)
+        set_tip(self.detail, tr("The band is the margin of error.") if curved else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_picture()
+
+    def _show_picture(self) -> None:
+        least = self._theme.px(PICTURE + LEAST_BESIDE)
+        self._beside.setVisible(self._has_picture and self.width() >= least and self.height() >= self._theme.px(PICTURE))
 
     def _prepare_start(self, state: State, *, starts: bool) -> None:
         """Build the view of the start when an engine starts for the first time, and show it the State from then on."""

@@ -25,7 +25,7 @@ class SharingCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._compact, self._has_company = theme, False, False
+        self._theme, self._compact, self._is_resting = theme, False, True
         self._sharing = Sharing("", "")
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
@@ -64,7 +64,7 @@ class SharingCard(QFrame):
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("See a race of two swarms"))
         resting = bool(why_unavailable(state))
-        self._has_company = not resting and bool(state.connected)
+        self._is_resting = resting
         self._show_picture()
         if not self._picture.isHidden():
             self._picture.show_state(state, now)
@@ -73,4 +73,4 @@ class SharingCard(QFrame):
         self._here.setVisible(bool(words))
 
     def _show_picture(self) -> None:
-        self._picture.setVisible(self._has_company and not self._compact)
+        self._picture.setVisible(not self._is_resting and not self._compact)

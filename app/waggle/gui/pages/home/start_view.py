@@ -6,8 +6,8 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from waggle.gui.charts.try_chips import TryChips
 from waggle.gui.i18n.formatting import plural, tr
-from waggle.gui.pages.home.first_round import TryList
 from waggle.gui.state.slow_start import REASONS, slow_words
 from waggle.gui.state.tries import Try
 from waggle.gui.state.warm_up import WarmUp, is_right, warm_up
@@ -22,6 +22,7 @@ from waggle.protocol.events import Preparing
 from waggle.protocol.state import State
 
 TICK_MS = 1000
+TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
 
 
@@ -62,7 +63,8 @@ class StartView(QWidget):
         self._check_button = Button(theme, tr("Check"))
         self._check_button.clicked.connect(self._check)
         self._verdict = text(theme, "", "heading", wrap=True)
-        self._tries = TryList(theme)
+        self._tries = TryChips(theme)
+        self._tries.set_scale(TRIES)
         wrote = text(theme, tr("An untrained model wrote this, in eight tries:"), "small", "soft", wrap=True)
         self._result = as_widget(column(self._verdict, 4, wrote, self._tries, gap=6))
         self._result.hide()

@@ -4,12 +4,12 @@ from collections.abc import Awaitable
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
+from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import figure, later, tr, visible
+from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
@@ -35,10 +35,7 @@ from waggle.protocol.text.lesson_diagnosis import diagnosis
 from waggle.protocol.text.status_text import Sentence, sentence
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
-SLIM = 640  # pixels of width, from which the sentence and its detail fit on one line
 CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
-STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
-               "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
 
 def progress_words(state: State) -> tuple[str, int, int]:
@@ -49,15 +46,9 @@ def progress_words(state: State) -> tuple[str, int, int]:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
         return words, part.done, part.parts
-    if state.phase not in ("contributing", "finishing", *HALTED_PHASES) or state.stage is None:
+    if state.phase not in HALTED_PHASES or state.stage is None:  # while it trains, the sentence says the step
         return "", 0, 0
-    words = (
-        tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
-        if state.phase in HALTED_PHASES
-        else tr(STAGE_ACTIVITIES[state.stage])
-    )
-    if state.stage == "answer":
-        words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
+    words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
     return words, STAGES.index(state.stage), len(STAGES)
 
 
@@ -67,7 +58,9 @@ def pending_action(state: State) -> tuple[str, float, str]:
 
 
 class StatusCard(QFrame):
-    """`start_wanted`: start an engine; `setting_wanted` carries the key of a setting to change.
+    """While training goes well, one line for the sentence and a small one below it, beside the buttons.
+
+    `start_wanted`: start an engine; `setting_wanted` carries the key of a setting to change.
 
     `aside_wanted`: set the unusable settings file aside, then start an engine. `swarms_wanted`: show the page Swarms.
     `page_wanted` carries a page that may help, and its part.
@@ -130,13 +123,15 @@ class StatusCard(QFrame):
         self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
-        head = as_widget(row(self._chip, self._computer, self._since, self._why_button, None, gap=10))
+        self._sign = Icon(theme, "on", "accent_line", 22)
+        self._head_line = as_widget(row(self._chip, self._computer, self._since, self._why_button, None, gap=10))
+        self._slot = column(self._head_line, gap=4)  # where the sentence stands while training goes well
+        head = as_widget(self._slot)
         dial = as_widget(row(None, self._use, self.profile, gap=10))
-        self._words = QBoxLayout(QBoxLayout.Direction.TopToBottom)
-        self._words.addWidget(self._says)
-        self._words.addWidget(self._detail, 1)
+        self._words = column(self._says, self._detail)
         self._progress = as_widget(row(self._stage, self._cells))
-        self._line = row((self._words, 1), column(None, self._progress, None, gap=0), gap=24)
+        progress = column(None, self._progress, None, gap=0)
+        self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=12))
         top = StretchRow((head, 1), (dial, 0), (self._buttons, 0), gap=16)
         self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, gap=0)
         self.setLayout(self._box)
@@ -170,19 +165,18 @@ class StatusCard(QFrame):
         self._arrange()
 
     def _arrange(self) -> None:
-        """While training goes well, the sentence and its detail are one line; what a person has to read stands large."""
-        slim = self._calm and self.width() >= self._theme.px(SLIM)
-        ways = QBoxLayout.Direction
-        self._words.setDirection(ways.LeftToRight if slim else ways.TopToBottom)
-        self._words.setSpacing(8 if slim else 2 if self._compact else 4)
-        self._line.setContentsMargins(0, 4 if self._calm else 8, 0, 0)
-        self._says.setWordWrap(not slim)
-        self._says.setFont(self._theme.font("strong" if self._calm else "title" if self._compact else "display"))
+        """While training goes well, the sentence stands beside the buttons; what a person has to read stands large below."""
+        self._words.setSpacing(0 if self._calm else 2 if self._compact else 4)
+        self._line.setContentsMargins(0, 0 if self._calm else 8, 0, 0)
+        self._says.setFont(self._theme.font("heading" if self._calm else "title" if self._compact else "display"))
+        self._detail.setFont(self._theme.font("small" if self._calm else "body"))
+        box = self._slot if self._calm else self._box
+        if box.indexOf(self._line) < 0:
+            box.insertWidget(1, self._line)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_profile(self._state)
-        self._arrange()
 
     def show_state(self, state: State, now: float) -> None:
         if state.problem is not self._state.problem:
@@ -191,17 +185,22 @@ class StatusCard(QFrame):
         status = sentence(state)
         self._chip.say(tr(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
         self._show_computer(state, now)
-        self._since.say(
-            tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
-            if state.phase_since and state.phase != "preparing"
-            else ""
-        )
+        since = tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
+        self._since.say(since if state.phase_since and state.phase != "preparing" else "")
         calm = state.phase in CALM and not state.waits_for_choice
         if calm != self._calm:
             self._calm = calm
             self._arrange()
+        self._chip.setVisible(not calm)
+        self._sign.setVisible(calm)
+        self._sign.show_icon(status.sign, "accent_line" if status.tone == "accent" else "text_soft")
+        self._head_line.setVisible(not calm or bool(status.why) or bool(self._host))
+        self._since.setVisible(not calm)
         self._says.setText(tr(status.says).removesuffix("."))
-        self._detail.setText(tr(status.detail))
+        detail = tr(status.detail)
+        if calm and self._since.words():
+            detail = " · ".join(filter(None, (detail.removesuffix("."), self._since.words())))
+        self._detail.setText(detail)
         self._why.show_ticks(status.why, no_rule_text(state, status))
         self._show_warning(state, now)
         self._advice.show_diagnosis(diagnosis(state))

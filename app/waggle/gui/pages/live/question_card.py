@@ -20,7 +20,8 @@ from waggle.gui.i18n.formatting import (
     visible,
     visible_lines,
 )
-from waggle.gui.state.tries import KIND_SIGNS, card_tries, kind_of, says_more
+from waggle.gui.pages.live.other_questions import right_words
+from waggle.gui.state.tries import KIND_SIGNS, card_tries, kind_of, says_more, truth_of
 from waggle.gui.state.typesetting import NumberGrid, grid_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -253,7 +254,7 @@ class QuestionCard(QFrame):
             return
         self._card, self._going = card, going
         self._tries.show_tries(card_tries(card), going=going)
-        self._right.say(_right_words(card))
+        self._right.say(right_words(card))
         self._right.setVisible(bool(self._right.words()))
         self._fit()
 
@@ -326,6 +327,7 @@ class QuestionCard(QFrame):
             arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
             chip_text, answer_text = answer_chip(answer, going=self._going)[0], visible_lines(answer.text[:LONGEST_SHOWN])
             parts.append(f"{number}. {chip_text}{arrow}\n{answer_text}".rstrip())
+        parts += [f"{tr('Right answer')}: {each.text}" for each in truth_of(card)]
         return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._right.words())))])
 
     def _press(self) -> None:
@@ -365,15 +367,6 @@ class QuestionCard(QFrame):
             needed = max((tile.lines_needed(OPEN_LINES) for tile in self._tiles if not tile.isHidden()), default=LINES)
             for tile in self._tiles:
                 tile.show_lines(max(LINES, needed))
-
-
-def _right_words(card: Card) -> str:
-    """ "3 of 8 right"; empty before any is judged, and for a person's own answer."""
-    judged = [answer for answer in card.completions if answer.judged]
-    if not judged or card.by_hand:
-        return ""
-    right = sum(kind_of(answer) == "right" for answer in judged)
-    return tr("%1 of %2 right").replace("%1", figure(right)).replace("%2", figure(len(judged)))
 
 
 def _time_text(card: Card, state: State, now: float) -> str:

@@ -9,8 +9,9 @@ from waggle.core.peer_id import fingerprint
 from waggle.gui.charts.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
+from waggle.gui.pages.live.other_questions import OtherQuestions
 from waggle.gui.state.stage import Scene, Teacher, lesson_words
-from waggle.gui.state.tries import essence, kind_of, merged_tries
+from waggle.gui.state.tries import essence, kind_of, merged_tries, truth_of
 from waggle.gui.state.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -24,6 +25,7 @@ TEACHERS = 3  # peers that are shown
 SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
+AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
 
@@ -33,15 +35,16 @@ class TeacherRow(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._face = Avatar(theme, 24)
-        self._name, self._about = ElidedLabel(theme, role="label"), ElidedLabel(theme, role="small", tone="text_soft")
+        self._name, self._about = ElidedLabel(theme, role="label"), text(theme, "", "small", "soft", wrap=True)
         self._key = ElidedLabel(theme, role="caption", tone="text_faint")  # the fingerprint of the peer's key
-        self.setLayout(row(self._face, row(self._name, self._key, gap=8), (self._about, 1), gap=10))
+        words = column(row(self._name, (self._key, 1), gap=8), self._about, gap=0)
+        self.setLayout(row(column(self._face, None), (words, 1), gap=10))
 
-    def show_teacher(self, teacher: Teacher, titles: dict[str, str]) -> None:
+    def show_teacher(self, teacher: Teacher, titles: dict[str, str], *, has_namesake: bool) -> None:
         self._face.show_identity(teacher.origin, mine=False)
         self._name.say(one_line(teacher.name) or tr("A peer"))
-        self._key.say(one_line(fingerprint(teacher.origin)) if teacher.name else "")
-        self._about.say(_example_words(teacher) or _specialty_words(teacher, titles))
+        self._key.say(one_line(fingerprint(teacher.origin)) if has_namesake else "")
+        self._about.setText(_example_words(teacher) or _specialty_words(teacher, titles))
 
 
 def _example_words(teacher: Teacher) -> str:
@@ -69,11 +72,11 @@ class SceneCard(QFrame):
         self.setProperty("kind", "card")
         self._theme = theme
         self.is_open = False
-        self._room = 0
+        self._room, self._is_wide = 0, False
         self._key = ""
         self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="label", tone="text_soft")
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
-        self._question, self._tries = TypesetText(theme), TryChips(theme)
+        self._question, self._tries, self._others = TypesetText(theme), TryChips(theme), OtherQuestions(theme)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the stage
         self._reader.clicked.connect(self._toggle)
@@ -81,7 +84,7 @@ class SceneCard(QFrame):
         self._lesson = text(theme, "", "strong", wrap=True)
         self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
         self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
-        self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, gap=8)
+        self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
         self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
         self._between[1].setFixedWidth(1)
@@ -100,6 +103,7 @@ class SceneCard(QFrame):
         """How many pixels are visible: the higher, the larger is the type; in a wide card the lesson stands beside the tries."""
         self._room = height
         wide, ways = width >= self._theme.px(SIDE_BY_SIDE), QBoxLayout.Direction
+        self._is_wide = wide
         self._sides.setDirection(ways.LeftToRight if wide else ways.TopToBottom)
         self._sides.setSpacing(24 if wide else 14)
         self._sides.setStretch(2, 2 if wide else 0)
@@ -127,14 +131,17 @@ class SceneCard(QFrame):
         self._when.say(ago(card.at, now))
         self._question.say(card.question)
         begun = tuple(answer for answer in card.completions if answer.judged or answer.text)
-        self._tries.show_tries(merged_tries(begun), going=state.phase not in HALTED_PHASES)
+        self._tries.show_tries([*merged_tries(begun), *truth_of(card)], going=state.phase not in HALTED_PHASES)
         self._lesson.setText(lesson_words(scene, state))
         self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
+        self._others.show_cards(scene.others)
         titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
+        names = Counter(peer.name for peer in state.peers.values())
         for place, line in enumerate(self._teachers):
             line.setVisible(place < len(scene.teachers))
             if place < len(scene.teachers):
-                line.show_teacher(scene.teachers[place], titles)
+                teacher = scene.teachers[place]
+                line.show_teacher(teacher, titles, has_namesake=bool(teacher.name) and names[teacher.name] > 1)
         self._fit()
 
         if newest and scene.own is not None and scene.round != self._learned:
@@ -160,4 +167,6 @@ class SceneCard(QFrame):
         room = max(self._theme.px(LEAST_QUESTION), self._room * QUESTION_SHARE)
         self._question.set_limit(10_000 if self.is_open else room)
         self._reader.setVisible(self._question.is_cut or self.is_open)
+        below = 0 if self._is_wide else self._foot.sizeHint().height()
+        self._others.fit(self._room - self._theme.px(AROUND) - self._question.height() - self._tries.height() - below)
         self._reader.say(tr("Read less") if self.is_open else tr("Read all"))

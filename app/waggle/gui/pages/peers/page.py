@@ -23,6 +23,7 @@ from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.table import WholeRows
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
@@ -110,7 +111,7 @@ class ReachPanel(QWidget):
             line.say(_connection_count_text(kind, count))
             self._rows[kind].setVisible(count > 0)
         refused = state.rejected
-        self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
+        self._rejected.say(plural(refused, "%n broken message was ignored", "%n broken messages were ignored"))
         self._rejected.setVisible(refused > 0)
         self._copy.offer(state.address)
         self._copy.setToolTip(one_line(state.address))
@@ -204,15 +205,19 @@ class PeersPage(Page):
         self._search = TextField(theme, tr("Find a peer"), tr("Find a peer"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
-        self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
+        self._table = frame(
+            "card", column((WholeRows(self._view), 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8))
+        )
         self._empty = text(theme, "", "body", "soft", wrap=True)
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
-        self._below.addWidget(as_widget(column(card(self._empty), None)))
+        self._empty_card = card(self._empty)
+        self._below.addWidget(as_widget(column(self._empty_card, None)))
         self._page_head = page_header(theme, tr("Peers"), self._line, self._search, self._invite)
         self._box = column((self._band, 2), (self._below, 3))
         self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
+        self.setTabOrder(self._view.horizontalHeader(), self._view)
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
@@ -238,7 +243,9 @@ class PeersPage(Page):
         self._reach.setMinimumWidth(px(REACH) if beside else 0)
         self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
         picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
-        self._band.setFixedHeight(max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach)
+        height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
+        self._band.setMinimumHeight(height)
+        self._band.setMaximumHeight(height if self._state.peers else UNBOUNDED)  # without a table, the picture has its room
 
     def _fold_wide(self) -> None:
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom)
@@ -264,6 +271,7 @@ class PeersPage(Page):
         self._show_headline()
         self._select_peer(self._chosen)
         self._below.setCurrentIndex(0 if peers else 1)
+        self._below.setMaximumHeight(UNBOUNDED if peers or self.wide else self._empty_card.sizeHint().height())
         self._legend.setVisible(bool(peers))
         self._empty.setText(_empty_text(state))
 

@@ -29,7 +29,6 @@ CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, v
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
     "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
 }
-HINT = "Select a peer for details, or to mute or block it."
 
 
 def available_choices(choice: Choice) -> tuple[Choice, ...]:
@@ -56,7 +55,7 @@ class PeerDetails(QFrame):
         self._replay = False
         self._avatar, self._name = Avatar(theme, 28), ElidedLabel(theme, role="heading")
         self._sign, self._hindrance = Chip(theme), ElidedLabel(theme, role="caption", tone="text_faint")
-        self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
+        self._says = text(theme, "", "small", "soft", wrap=True)
         self._refusals = text(theme, "", "small", "faint", wrap=True)
         self._refusals.hide()
         self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
@@ -74,6 +73,7 @@ class PeerDetails(QFrame):
         words = column(None, self._head, self._says, self._refusals, None, gap=2)
         self.setLayout(row((row(self._avatar, (words, 1), gap=6), 1), 8, *self._buttons.values(), margins=(12, 8, 12, 8)))
         self.setMinimumHeight(60)
+        self.hide()
         self._show()
 
     def menu(self) -> list[QAction]:
@@ -81,7 +81,8 @@ class PeerDetails(QFrame):
         return [*self._acts.values(), self._copy]
 
     def show_peer(self, peer: PeerInfo | None, state: State, now: float) -> None:
-        """Show this peer at unix time `now`, or the hint if it is None."""
+        """Show this peer at unix time `now`; hidden if it is None."""
+        self.setVisible(peer is not None)
         self._why_not = tr("A recorded run cannot be changed.") if self._replay else why_unavailable(state)
         self._pending = {known: choice for known, choice in self._pending.items() if not _is_confirmed(state, known, choice)}
         self._peer = peer
@@ -91,7 +92,7 @@ class PeerDetails(QFrame):
             self._name.say(peer_name(peer.name, peer.id))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else tr(standing_text(peer, now)))
+        self._says.setText("" if peer is None else tr(standing_text(peer, now)))
         refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
         self._refusals.setText(refusals)
         self._refusals.setVisible(bool(refusals))
@@ -105,8 +106,6 @@ class PeerDetails(QFrame):
         peer, why_not = self._peer, self._why_not
         pending_choice = self._pending.get(peer.id) if peer else None
         offered = available_choices(peer.choice) if peer else ("muted", "blocked")
-        for part in (self._avatar, self._head):
-            part.setVisible(peer is not None)
         self._hindrance.say(why_not)
         for choice, (verb, meanwhile, icon, does, keys) in CHOICES.items():
             button, act = self._buttons[choice], self._acts[choice]

@@ -2,19 +2,32 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+)
 
 from waggle.core.peer_id import fingerprint
-from waggle.gui.i18n.formatting import decimal, figure, one_line, peer_name, short_ago, tooltip_text, tr
+from waggle.gui.i18n.formatting import decimal, figure, later, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
-from waggle.gui.widgets.table import style_table
+from waggle.gui.widgets.table import SortableHead, style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
-COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "Fetched", "Mean reward", "Standing", "Delay", "Seen")
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "It fetched", "Mean reward", "Standing", "Delay", "Seen")
+TIPS = {
+    "You used": later("Examples of this peer from which your model learned, of all that arrived"),
+    "It fetched": later("Examples of yours that this peer fetched"),
+    "Mean reward": later("How right the answers of its model were: 0 is never, 1 always"),
+    "Delay": later("How long a message to it and back takes"),
+}
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
 STANDING_COLUMN = COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
@@ -169,8 +182,10 @@ class PeerTableModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal:
             return None
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        if role == Qt.ItemDataRole.DisplayRole:
             return tr(COLUMNS[section])
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tooltip_text(tr(TIPS.get(COLUMNS[section], COLUMNS[section])))
         if role == Qt.ItemDataRole.FontRole:
             return self._theme.font("caption")
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -258,6 +273,7 @@ class PeerTableView(QTableView):
         self._model = model
         self._chosen, self._place = "", 0
         self._widths, self._name_room = [theme.px(width) for width in WIDTHS], theme.px(NAME_ROOM)
+        self.setHorizontalHeader(SortableHead(theme))
         self.setModel(model)
         self.setItemDelegate(PeerCellDelegate(theme, self))
         self.setAccessibleName(tr("Peers"))
@@ -301,13 +317,17 @@ class PeerTableView(QTableView):
         self.verticalScrollBar().setValue(self._place)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Hide as few columns as names need."""
+        """Hide as few columns as names need, and keep the chosen row in sight."""
         room = self.viewport().width() - sum(self._widths)
         for column in DROPPED:
             drops = room < self._name_room
             self.setColumnHidden(column, drops)
             room += self._widths[column] if drops else 0
+        rows = self.selectionModel().selectedRows()
+        place = self.visualRect(rows[0]) if rows else QRect()
         super().resizeEvent(event)
+        if place.top() >= 0 and event.size().height() < place.bottom() <= event.oldSize().height():
+            self.scrollTo(rows[0])
 
     def _choose_selected(self) -> None:
         rows = self.selectionModel().selectedRows()

@@ -60,6 +60,8 @@ class CreateSwarmForm(QFrame):
         self._for_class.setFont(theme.font("body"))
         self._for_class.setAccessibleName(self._for_class.text())
         self._for_class.toggled.connect(self._prepare_class)
+        in_short = tr("Private, with easy questions, short rounds and a page for the projector.")
+        self._class_in_short = text(theme, in_short, "caption", "faint", wrap=True)
         about = [text(theme, tr(words), "caption", "faint", wrap=True) for words in (CLASS_ASKS, CLASS_PAGE, CLASS_NAMES)]
         self._class_words = as_widget(column(*about, gap=6))
         self._asks = text(theme, "", "label")
@@ -82,11 +84,13 @@ class CreateSwarmForm(QFrame):
 
     def _new_layout(self, no: Button) -> QBoxLayout:
         theme = self._theme
+        name = text(theme, tr("Name"), "label")
+        name.setFixedHeight(self._tabs.height())  # so that both columns begin on one line
         left_column = column(
-            text(theme, tr("Name"), "label"), self._name, 4,
+            name, 2, self._name, 4,
             text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
-            4, self._for_class, self._class_words, None, gap=6,
+            4, self._for_class, self._class_in_short, self._class_words, None, self._specialties.sample_box, gap=6,
         )  # fmt: skip
         head = StretchRow((self._asks, 1), (self._tabs, 0))
         right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
@@ -162,7 +166,8 @@ class CreateSwarmForm(QFrame):
 
     def _show_tab(self, tab: int) -> None:
         self._tabs.mark(tab)
-        self._specialties.setVisible(tab == FROM_WAGGLE)
+        for part in (self._specialties, self._specialties.sample_box):
+            part.setVisible(tab == FROM_WAGGLE)
         self._own.setVisible(tab == OWN)
 
     def _update_form(self) -> None:
@@ -171,6 +176,7 @@ class CreateSwarmForm(QFrame):
         self._problem.setVisible(bool(self._problem.text()))
         for_class = self._for_class.isChecked()
         self._class_words.setVisible(for_class)
+        self._class_in_short.setVisible(not for_class)
         self._asks.setText(tr("What else it asks") if for_class else tr("What it asks"))
         if self._answer is not None:
             self._count.say(tr("Making its questions; a few seconds."))

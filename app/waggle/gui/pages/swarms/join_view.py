@@ -20,7 +20,8 @@ from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, in_the_middle, row, rule
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -30,6 +31,7 @@ from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 from waggle.protocol.state import State
 
 LINK, PREVIEW = range(2)
+WIDEST = 680  # pixels of the form for a link
 ASKING = later("Asking the computers that the link names; a few seconds.")
 
 
@@ -48,7 +50,7 @@ class JoinView(QStackedWidget):
         self._reading: Task | None = None  # waits for the swarm of a link
         self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # a swarm; what tells its members in words
         self._previews = column()
-        self._link_form = ScrollArea(column(self._link_card(), None))
+        self._link_form = ScrollArea(column(in_the_middle(self._link_card()), None))
         self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
@@ -56,23 +58,29 @@ class JoinView(QStackedWidget):
     def _link_card(self) -> QFrame:
         theme = self._theme
         self._link = link_field(theme, tr("An invite link"))
-        self._link.setPlaceholderText(tr("Paste an invite link, or a picture of its QR code"))
+        self._link.setPlaceholderText(tr("Paste the invite link, or a picture of its QR code"))
         self._link.returnPressed.connect(self._read_link)
         PastedPicture(self._link).pasted.connect(self.open_picture)
-        read = Button(theme, tr("Preview it"), "primary")
+        read = Button(theme, tr("Preview"), "primary")
         read.clicked.connect(self._read_link)
         file = Button(theme, tr("Open a file or picture"))
         file.clicked.connect(lambda: start(self, self._choose_file()))
         cancel = Button(theme, tr("Cancel"))
         cancel.clicked.connect(self.closed)
         self._message = text(theme, "", "small", "bad", wrap=True)
-        about = text(
-            theme, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
+        preview = (
+            ("learn", tr("What the swarm trains on, with an example")),
+            ("shield", tr("What you would share, and what never leaves this computer")),
+            ("peers", tr("How many computers are there now")),
         )
-        return card(
-            text(theme, tr("Join by a link"), "title"), about, as_widget(row((self._link, 1), read)),
-            self._message, as_widget(row(file, None, cancel)), gap=12, pad=24,
+        facts = [row(Icon(theme, icon, "accent_text", 18), (text(theme, fact, "small"), 1), gap=10) for icon, fact in preview]
+        whole = card(
+            text(theme, tr("Join with an invite"), "title"), self._link, self._message,
+            as_widget(row(file, None, cancel, read)), 4, rule(), 4,
+            text(theme, tr("The preview joins nothing yet. It shows:"), "label", "soft"), *facts, gap=10, pad=24,
         )  # fmt: skip
+        whole.setMaximumWidth(theme.px(WIDEST))
+        return whole
 
     def set_edges(self, edge: int, below: int) -> None:
         """Room at the sides and below, in pixels."""

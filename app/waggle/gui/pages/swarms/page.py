@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -47,7 +47,7 @@ class SwarmsPage(Page):
         self._asked_of: object = None  # the Ready whose swarms were queried
         self._charter_to_preview = ""  # the charter of a swarm to preview once the swarms are listed
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
-        self._join = Button(theme, tr("Join by a link"), icon="gather")
+        self._join = Button(theme, tr("Join with an invite"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
         self._new.clicked.connect(lambda: self.show_form())
@@ -64,6 +64,8 @@ class SwarmsPage(Page):
         self._invite_view.notice_posted.connect(self.notice_posted)
         self._views = QStackedWidget()
         self._list = SwarmList(theme)
+        self._list.join_wanted.connect(self.show_join)
+        self._list.form_wanted.connect(self.show_form)
         self._list.chosen.connect(self.join_view.preview_known)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
@@ -92,7 +94,7 @@ class SwarmsPage(Page):
             view.set_edges(edge, below)
         self._gap = gap
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
-        self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
+        self._join.say(tr("Join") if self.compact else tr("Join with an invite"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
 
     def show_state(self, state: State, now: float) -> None:
@@ -141,7 +143,8 @@ class SwarmsPage(Page):
     def _show_actions(self) -> None:
         view, alone = self._views.currentIndex(), self._state.reach == "solo"
         self._ask_others.setVisible(view == LIST and not alone)
-        self._new.setVisible(view != CREATE)
+        self._new.setVisible(view == LIST)
+        self._join.setVisible(view == LIST)
 
     def show_list(self) -> None:
         self._turn_to(LIST)
@@ -176,8 +179,7 @@ class SwarmsPage(Page):
         if why_not or known_swarms is None:
             return why_not or tr("Asking which swarms are known.")
         active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))
-        known = plural(len(known_swarms.swarms), "%n swarm is remembered", "%n swarms are remembered")
-        return tr("You take part in %1; ").replace("%1", active) + known
+        return tr("You are in %1").replace("%1", active)
 
     def _give_up(self) -> None:
         self._form.reset()

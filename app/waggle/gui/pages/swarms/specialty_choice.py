@@ -36,7 +36,7 @@ def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
 
 
 class SpecialtyChoice(QWidget):
-    """`changed`: other specialties are chosen."""
+    """`changed`: other specialties are chosen. `sample_box` shows a question of the specialty that was looked at last."""
 
     changed = Signal()
 
@@ -48,13 +48,13 @@ class SpecialtyChoice(QWidget):
         self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
         self._level.chosen.connect(lambda _index: self._show_level())
         self._make_list()
-        self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "mono", wrap=True)
+        self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "small", wrap=True)
         self._unchecked = text(theme, "", "caption", "soft", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
-        sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
-        sample_box.setMinimumHeight(theme.px(104))
+        self.sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        self.sample_box.setMinimumHeight(theme.px(118))
         head = StretchRow((self._level, 0), (self._filter, 1), gap=12)
-        self.setLayout(column(head, (self._list, 1), sample_box, gap=8))
+        self.setLayout(column(head, (self._list, 1), gap=8))
 
     def _make_list(self) -> None:
         self._filter = QLineEdit()
@@ -69,6 +69,7 @@ class SpecialtyChoice(QWidget):
         self._filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self._filter.textChanged.connect(self._filtered.setFilterFixedString)
         self._list = QListView()
+        self._list.setProperty("kind", "ticks")  # a row that is looked at is not ticked yet
         self._list.setModel(self._filtered)
         self._list.setFont(self._theme.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))

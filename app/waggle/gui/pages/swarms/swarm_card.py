@@ -23,6 +23,8 @@ from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.events_swarms import SwarmDetails
 
+LONGEST_NAME = 40  # characters of a swarm's name on a button
+
 
 def forget_link(theme: Theme, swarm: SwarmDetails) -> ConfirmLink:
     """The link that forgets a swarm; it asks twice if nobody else can invite back to it."""
@@ -42,10 +44,11 @@ class SwarmCard(QFrame):
     def __init__(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._swarm, self._members = swarm, Fact(theme, tr("Members"), members_words(swarm, None))
-        name = ElidedLabel(theme, one_line(swarm.name), "heading")
-        head = row(Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
-        facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
+        self._swarm, self._members = swarm, ElidedLabel(theme, members_words(swarm, None), "small", "text_soft")
+        name = ElidedLabel(theme, one_line(swarm.name), "title" if swarm.active else "heading")
+        sign = Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 24 if swarm.active else 20)
+        head = row(sign, name, 4, (self._members, 1), *chips(theme, swarm))
+        facts = [Fact(theme, tr("It trains on"), trains_on(swarm))]
         set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
@@ -54,8 +57,8 @@ class SwarmCard(QFrame):
         parts: list[QWidget] = [as_widget(head), *facts]
         if swarm.active and (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
-        if swarm.active and (sample_box := sample_questions(theme, swarm)) is not None:
-            parts += [text(theme, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
+        if swarm.active and (samples := sample_questions(theme, swarm, tr("For example"))) is not None:
+            parts.append(samples)
         if not swarm.active:
             parts.append(self._buttons(theme, swarm, why_not))
         self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
@@ -65,8 +68,7 @@ class SwarmCard(QFrame):
 
     def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> QWidget:
         title = one_line(swarm.name)
-        go = Button(theme, tr("Switch to it"), small=True)
-        go.setAccessibleName(tr("Go to %1").replace("%1", title))
+        go = Button(theme, tr("Switch to %1").replace("%1", title[:LONGEST_NAME]), small=True)
         go.setEnabled(not why_not)
         go.setToolTip(why_not)
         go.clicked.connect(lambda: self.chosen.emit(swarm.charter))

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, visible
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import text
-from waggle.protocol.events_swarms import SwarmDetails
+from waggle.protocol.events_swarms import SpecialtyDetails, SwarmDetails
 
 MOST_TITLES = 9
 MOST_SAMPLES = 3
@@ -50,7 +51,7 @@ def trains_on(swarm: SwarmDetails) -> str:
     about_all = [tr(DIFFICULTIES[level])] if level in DIFFICULTIES else []
     about_all += [tr("unchecked")] if all_unchecked else []
     if about_all and any(marks) and not all_unchecked:
-        return f"{listed_titles}; {about_all[0]}"  # two parentheses in a row are hard to read
+        return f"{listed_titles} · {about_all[0]}"  # two parentheses in a row are hard to read
     return f"{listed_titles} ({', '.join(about_all)})" if about_all else listed_titles
 
 
@@ -72,14 +73,12 @@ def has_unchecked(swarm: SwarmDetails) -> bool:
 
 
 def members_words(swarm: SwarmDetails, members: int | None) -> str:
-    """How many members the swarm has, as far as that is known."""
+    """How many members the swarm has, if that is known."""
     if members is not None:
-        return plural(members, "only you", "%n, you included")
-    if swarm.active:
-        return "–"
-    if swarm.members:
-        return plural(swarm.members, "%n when last asked", "%n when last asked")
-    return tr("not asked yet")
+        return plural(members, "only you so far", "%n members, you included")
+    if swarm.members and not swarm.active:
+        return plural(swarm.members, "%n member when last asked", "%n members when last asked")
+    return ""
 
 
 def chips(theme: Theme, swarm: SwarmDetails) -> list[Chip]:
@@ -113,20 +112,34 @@ class Fact(QWidget):
         self._value.setAccessibleName(f"{self._title}: {words}")
 
 
-def sample_questions(theme: Theme, swarm: SwarmDetails) -> QFrame | None:
-    """Sample questions of specialties that come with Waggle, as plain text, cut to LONGEST_SAMPLE; None without any."""
-    with_samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions][:MOST_SAMPLES]
-    if not with_samples:
+def sample_questions(theme: Theme, swarm: SwarmDetails, title: str) -> QWidget | None:
+    """Sample questions of specialties that come with Waggle: a short one, and the others on demand; None without any."""
+    samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions]
+    if not samples:
         return None
-    parts: list[QWidget] = []
-    for specialty in with_samples:
-        title = text(theme, tr(one_line(specialty.title)), "tag", "soft")
-        parts.append(as_widget(column(title, sample_label(theme, specialty.sample), gap=1)))
-    return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
+    first, *others = sorted(samples[:MOST_SAMPLES], key=lambda specialty: len(specialty.sample))
+    rest = as_widget(column(*(_sample(theme, specialty) for specialty in others), gap=8))
+    rest.hide()
+    more = Button(theme, tr("Show more"), "link")
+    more.setVisible(bool(others))
+
+    def toggle() -> None:
+        rest.setVisible(rest.isHidden())
+        more.say(tr("Show more") if rest.isHidden() else tr("Show less"))
+
+    more.clicked.connect(toggle)
+    head = row(text(theme, title, "small", "soft"), (QWidget(), 1), more)
+    well = frame("well", column(_sample(theme, first), rest, gap=8, margins=(12, 9, 12, 10)))
+    return as_widget(column(head, well, gap=4))
+
+
+def _sample(theme: Theme, specialty: SpecialtyDetails) -> QWidget:
+    title = text(theme, tr(one_line(specialty.title)), "tag", "soft")
+    return as_widget(column(title, sample_label(theme, specialty.sample), gap=1))
 
 
 def sample_label(theme: Theme, sample: str) -> QLabel:
     """A sample question on one paragraph, cut to LONGEST_SAMPLE."""
     words = " ".join(sample.split())
     cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
-    return text(theme, breakable(visible(cut)), "mono", wrap=True)
+    return text(theme, breakable(visible(cut)), "small", wrap=True)

@@ -8,15 +8,20 @@ from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, empty, row
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import EndedSwarm, SwarmDetails
 from waggle.protocol.state import State
 
 
 class SwarmList(QWidget):
-    """Rebuilds its cards when a swarm changes, except for the count of members. `chosen` and `forgotten` carry a charter."""
+    """Rebuilds its cards when a swarm changes, except for the count of members. `chosen` and `forgotten` carry a charter.
 
+    `join_wanted`, `form_wanted`: join another one, create one.
+    """
+
+    join_wanted = Signal()
+    form_wanted = Signal()
     chosen = Signal(str)
     forgotten = Signal(str)
 
@@ -43,21 +48,35 @@ class SwarmList(QWidget):
     def _fill(self, state: State, why_not: str, gap: int) -> None:
         known = state.swarms.swarms if state.swarms else ()
         self._active = [self._card(swarm, why_not) for swarm in known if swarm.active]
-        others = [self._card(swarm, why_not) for swarm in known if not swarm.active]
+        others: list[QWidget] = [self._card(swarm, why_not) for swarm in known if not swarm.active]
         for swarm_card in self._active:
             self._cards.addWidget(swarm_card)
+        if state.swarms is None:
+            self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
+        elif all(swarm.shipped for swarm in known):
+            others.append(self._own_card(why_not))
         if others:
             if self._active or state.undecided is None:
-                self._cards.addWidget(text(self._theme, tr("Others you know"), "heading"))
+                self._cards.addWidget(text(self._theme, tr("Other swarms"), "heading"))
             self._cards.addLayout(_grid(others, gap))
-        if all(swarm.shipped for swarm in known):
-            words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
-            awaited = _waiting_text(state) if state.swarms is None else words
-            self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))
         if state.swarms and state.swarms.ended:
             self._cards.addWidget(text(self._theme, tr("Ended"), "heading", "soft"))
             self._cards.addWidget(self._ended_card(state.swarms.ended))
         self._cards.addStretch(1)
+
+    def _own_card(self, why_not: str) -> QFrame:
+        """That there can be more swarms than those that come with Waggle."""
+        theme = self._theme
+        join, new = Button(theme, tr("Join with an invite"), "link"), Button(theme, tr("Create a swarm"), "link")
+        join.clicked.connect(lambda: self.join_wanted.emit())
+        new.clicked.connect(lambda: self.form_wanted.emit())
+        new.setEnabled(not why_not)
+        new.setToolTip(why_not)
+        words = tr("Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.")
+        return card(
+            text(theme, tr("A swarm of your own"), "heading"), text(theme, words, "small", "soft", wrap=True), None,
+            row(FLUSH, new, join, None, gap=14), gap=7,
+        )  # fmt: skip
 
     def _ended_card(self, ended: tuple[EndedSwarm, ...]) -> QFrame:
         """The swarms that ended, with the reason once for all that share it."""
@@ -91,7 +110,7 @@ def _waiting_text(state: State) -> str:
     return tr("The swarms you know appear here.")
 
 
-def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:
+def _grid(cards: list[QWidget], gap: int) -> QGridLayout:
     grid = QGridLayout()
     grid.setSpacing(gap)
     for i, swarm_card in enumerate(cards):

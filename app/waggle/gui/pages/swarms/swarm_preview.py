@@ -72,14 +72,12 @@ class SwarmPreviewCard(QFrame):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
             parts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
-        shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
-        if swarm.active:
-            shared, questions = tr("Shared"), tr("Questions of this kind are asked")
+        shared = tr("Shared") if swarm.active else tr("You will share")
         parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
         if (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
-        if (sample_box := sample_questions(theme, swarm)) is not None:
-            parts += [2, text(theme, questions, "label", "soft"), sample_box]
+        if (samples := sample_questions(theme, swarm, tr("For example"))) is not None:
+            parts += [2, samples]
         self._name: QLineEdit | None = None
         if swarm.private and not swarm.active:
             self._name = self._name_field(theme, swarm)
@@ -98,7 +96,7 @@ class SwarmPreviewCard(QFrame):
         self.no.clicked.connect(self.declined)
         if swarm.active:
             return (self.no,)
-        words = tr("Join %1") if not swarm.known else tr("Go to %1")
+        words = tr("Join %1") if not swarm.known else tr("Switch to %1")
         self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
@@ -118,7 +116,7 @@ class SwarmPreviewCard(QFrame):
     @staticmethod
     def _what_happens(swarm: SwarmDetails, leaving: str, round_: int) -> str:
         words = tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
-        consequence = tr("Your model keeps all that it has learned. You can come back at any time.")
+        consequence = tr("You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
         going = words.replace("%1", leaving).replace("%2", str(round_))

@@ -12,10 +12,10 @@ from waggle.core import login_start
 from waggle.core.errors import SwarmError
 from waggle.core.settings import Value, profiles
 from waggle.core.system.machine import usable_cores
+from waggle.gui.charts.waggle_dance import WaggleDance
 from waggle.gui.coroutines import start
 from waggle.gui.engine_client import picture_invite
 from waggle.gui.i18n.formatting import later, one_line, size, tr
-from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import invite_in
 from waggle.gui.theme.theme import Theme

@@ -1,4 +1,4 @@
-"""The picture on the page Welcome: a bee's waggle dance on the comb."""
+"""The picture of set-up and start: a bee's waggle dance on the comb."""
 
 import math
 
