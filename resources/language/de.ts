@@ -116,6 +116,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
+<message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>%1 von %2 Fachgebieten begannen mit einem Peer</translation></message>
@@ -128,6 +129,7 @@
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
+<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
@@ -224,6 +226,8 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
+<message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
+<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
@@ -231,7 +235,6 @@
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; einer davon holte deine Antworten</numerusform><numerusform>; %n davon holten deine Antworten</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n Peer holte deine Antworten</numerusform><numerusform>; %n Peers holten deine Antworten</numerusform></translation></message>
-<message><source>; dashed is what the answers of peers earned</source><translation>; gestrichelt ist, was die Antworten der Peers erzielten</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -243,6 +246,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Zuerst kommen ein paar Fragen, im Fenster.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
+<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Erste %1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
@@ -306,8 +310,6 @@
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Nach einem Umzug auf einen anderen Computer: Dieser macht sich einen neuen Namen und Schlüssel und bewahrt die alte Datei auf. Ein Schlüssel darf nie auf zwei Computern zugleich laufen: Peers hielten sie für einen.</translation></message>
 <message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: %1</source><translation>Aha: %1</translation></message>
-<message><source>Aha: %1, from %2</source><translation>Aha: %1, von %2</translation></message>
 <message><source>Aha: first right answers</source><translation>Aha: erste richtige Antworten</translation></message>
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
@@ -677,6 +679,8 @@
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort in %1</translation></message>
+<message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
+<message><source>First right answer: %1, from %2</source><translation>Erste richtige Antwort: %1, von %2</translation></message>
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, für kleine Sprachmodelle</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
@@ -744,8 +748,6 @@
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
 <message><source>Hard</source><translation>Schwer</translation></message>
 <message><source>Held-out</source><translation>Prüffragen</translation></message>
-<message><source>Held-out score</source><translation>Prüfwert</translation></message>
-<message><source>Held-out score by round; the table shows the same</source><translation>Prüfwert je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Help</source><translation>Hilfe</translation></message>
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
@@ -1063,6 +1065,7 @@
 <message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
+<message><source>New questions</source><translation>Neue Fragen</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
 <message><source>Newest first right answer: %1, %2</source><translation>Neueste erste richtige Antwort: %1, %2</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
@@ -1171,7 +1174,6 @@
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
-<message><source>Of its own</source><translation>Eigene</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
@@ -1219,6 +1221,7 @@
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
+<message><source>Own examples</source><translation>Eigene</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
@@ -1349,13 +1352,12 @@
 <message><source>Reward</source><translation>Belohnung</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
+<message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
 <message><source>Right answers</source><translation>Richtige Antworten</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
-<message><source>Right answers on %1 questions your model has never trained on; the band is the 95% interval</source><translation>Richtige Antworten auf %1 Fragen, mit denen dein Modell nie trainiert hat; das Band ist das 95-%-Intervall</translation></message>
-<message><source>Right answers on a first %1 questions your model has never trained on; the band is the 95% interval</source><translation>Richtige Antworten auf erste %1 Fragen, mit denen dein Modell nie trainiert hat; das Band ist das 95-%-Intervall</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
@@ -1401,6 +1403,8 @@
 <message><source>Say goodbye</source><translation>Abschied nehmen</translation></message>
 <message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Sag etwas: Dein Modell antwortet, wie es heute ist, und daneben, wie es früher war.</translation></message>
 <message><source>Scales text and controls.</source><translation>Vergrößert Text und Bedienelemente.</translation></message>
+<message><source>Score on new questions</source><translation>Ergebnis bei neuen Fragen</translation></message>
+<message><source>Score on new questions by round; the table shows the same</source><translation>Ergebnis bei neuen Fragen nach Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Search</source><translation>Suchen</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
@@ -2126,7 +2130,6 @@
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
-<message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Was deine Antworten beim Training verdienen; blass ist jede Runde, kräftig das Mittel über %1</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Was dein Computer beiträgt, wird hier ab seiner ersten Runde gezählt.</translation></message>
 <message><source>What your model is asked now</source><translation>Was dein Modell jetzt gefragt wird</translation></message>

@@ -116,6 +116,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
+<message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>Zaczęło się od peera: %1 z %2 umiejętności</translation></message>
@@ -128,6 +129,7 @@
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
+<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 pytań spoza treningu; pasmo: margines błędu</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
@@ -224,6 +226,8 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
+<message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
+<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
@@ -231,7 +235,6 @@
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; %n z nich pobrał Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrały Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n peer pobrał Twoje odpowiedzi</numerusform><numerusform>; %n peery pobrały Twoje odpowiedzi</numerusform><numerusform>; %n peerów pobrało Twoje odpowiedzi</numerusform></translation></message>
-<message><source>; dashed is what the answers of peers earned</source><translation>; linia przerywana: tyle zdobyły odpowiedzi peerów</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -243,6 +246,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Najpierw kilka pytań, w oknie.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
+<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Pierwsze pytania spoza treningu: %1; pasmo: margines błędu</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
@@ -306,8 +310,6 @@
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Po przeprowadzce na inny komputer: ten utworzy sobie nowe imię i klucz, a stary plik klucza zachowa. Jeden klucz nie może nigdy działać na dwóch komputerach naraz: peery wzięłyby je za jeden.</translation></message>
 <message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: %1</source><translation>Aha: %1</translation></message>
-<message><source>Aha: %1, from %2</source><translation>Aha: %1, od %2</translation></message>
 <message><source>Aha: first right answers</source><translation>Aha: pierwsze poprawne odpowiedzi</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
@@ -677,6 +679,8 @@
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
+<message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
+<message><source>First right answer: %1, from %2</source><translation>Pierwsza dobra odpowiedź: %1, od %2</translation></message>
 <message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
@@ -744,8 +748,6 @@
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
 <message><source>Hard</source><translation>Trudne</translation></message>
 <message><source>Held-out</source><translation>Test</translation></message>
-<message><source>Held-out score</source><translation>Wynik testu</translation></message>
-<message><source>Held-out score by round; the table shows the same</source><translation>Wynik testu według rund; tabela pokazuje to samo</translation></message>
 <message><source>Help</source><translation>Pomoc</translation></message>
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
@@ -1063,6 +1065,7 @@
 <message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
+<message><source>New questions</source><translation>Nowe pytania</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
 <message><source>Newest first right answer: %1, %2</source><translation>Najnowsza pierwsza poprawna odpowiedź: %1, %2</translation></message>
 <message><source>No</source><translation>Nie</translation></message>
@@ -1171,7 +1174,6 @@
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
-<message><source>Of its own</source><translation>Własne</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
@@ -1219,6 +1221,7 @@
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
+<message><source>Own examples</source><translation>Własne</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
@@ -1349,13 +1352,12 @@
 <message><source>Reward</source><translation>Nagroda</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
+<message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
 <message><source>Right answers</source><translation>Dobre odpowiedzi</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
-<message><source>Right answers on %1 questions your model has never trained on; the band is the 95% interval</source><translation>Dobre odpowiedzi na pytania, na których Twój model nigdy nie trenował (%1); pasmo to przedział ufności 95 %</translation></message>
-<message><source>Right answers on a first %1 questions your model has never trained on; the band is the 95% interval</source><translation>Dobre odpowiedzi na pierwsze pytania, na których Twój model nigdy nie trenował (%1); pasmo to przedział ufności 95 %</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
@@ -1401,6 +1403,8 @@
 <message><source>Say goodbye</source><translation>Pożegnaj się</translation></message>
 <message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Powiedz coś: Twój model odpowie tak jak teraz, a obok tak jak dawniej.</translation></message>
 <message><source>Scales text and controls.</source><translation>Skaluje tekst i elementy sterujące.</translation></message>
+<message><source>Score on new questions</source><translation>Wynik na nowych pytaniach</translation></message>
+<message><source>Score on new questions by round; the table shows the same</source><translation>Wynik na nowych pytaniach według rund; tabela pokazuje to samo</translation></message>
 <message><source>Search</source><translation>Szukaj</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
@@ -2126,7 +2130,6 @@
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
-<message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Wkład Twojego komputera jest tu liczony od pierwszej rundy.</translation></message>
 <message><source>What your model is asked now</source><translation>O co jest teraz pytany Twój model</translation></message>

@@ -210,7 +210,7 @@ class YouPage(Page):
         self._map = HeatMap(theme)
         self._day = ElidedLabel(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
         self._map.read.connect(self._day.say)
-        self._as_table = Button(theme, tr("Show as table"), icon="table", small=True)
+        self._as_table = Button(theme, tr("Show as table"), "view", "table", small=True)
         self._as_table.setCheckable(True)
         self._rows = RowsModel(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
         table = _table(theme, self._rows)
