@@ -161,7 +161,7 @@
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Auf %1, Port %2, lässt sich nicht lauschen: %3.</translation></message>
-<message><source>%1, question %2; pinned until you ask for another</source><translation>%1, Frage %2; sie bleibt, bis du eine andere verlangst</translation></message>
+<message><source>%1, question %2</source><translation>%1, Frage %2</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: %n Datei entfernt, %2</numerusform><numerusform>%1: %n Dateien entfernt, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: eine Frage, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: von %2 bis %3</translation></message>
@@ -213,9 +213,9 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde hier trainiert</numerusform><numerusform>%n Runden hier trainiert</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
+<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n swarms are remembered</source><translation><numerusform>%n Schwarm ist gemerkt</numerusform><numerusform>%n Schwärme sind gemerkt</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
-<message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>Einmal lernte einer eine Art von Fragen von einem anderen.</numerusform><numerusform>%n-mal lernte einer eine Art von Fragen von einem anderen.</numerusform></translation></message>
 <message numerus="yes"><source>%n when last asked</source><translation><numerusform>%n bei der letzten Nachfrage</numerusform><numerusform>%n bei der letzten Nachfrage</numerusform></translation></message>
 <message numerus="yes"><source>%n, you included</source><translation><numerusform>nur du</numerusform><numerusform>%n, dich mitgezählt</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -328,6 +328,7 @@
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>
+<message><source>Alone leads, %1 to %2</source><translation>Allein führt, %1 zu %2</translation></message>
 <message><source>Also on this computer</source><translation>Auch auf diesem Computer</translation></message>
 <message><source>Always</source><translation>Immer</translation></message>
 <message><source>Always through gateways</source><translation>Immer über Gateways</translation></message>
@@ -863,6 +864,7 @@
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>
 <message><source>It tries</source><translation>Es versucht</translation></message>
+<message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Er benutzt reasoning-gym %1, dieses Waggle %2.</translation></message>
 <message><source>It waits once a day took %1.</source><translation>Es wartet, sobald ein Tag %1 gebraucht hat.</translation></message>
 <message><source>It was another one.</source><translation>Es war eine andere.</translation></message>
@@ -946,6 +948,7 @@
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
+<message><source>Level so far, at %1</source><translation>Bisher gleichauf bei %1</translation></message>
 <message><source>Light</source><translation>Hell</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
@@ -1173,6 +1176,7 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
@@ -1211,7 +1215,6 @@
 <message><source>Open or quit it here, in the tray.</source><translation>Öffne oder beende es hier, im Infobereich.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
-<message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Auch aus Antworten von Menschen können andere Modelle lernen. Deine von jetzt an teilen? Jeder im Schwarm kann sie lesen, als menschlich gekennzeichnet, und eine geteilte Antwort lässt sich nicht zurückholen.</translation></message>
 <message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
 <message><source>Others can connect to you.</source><translation>Andere können sich mit dir verbinden.</translation></message>
@@ -1450,12 +1453,14 @@
 <message><source>Share of the graphics processor</source><translation>Anteil des Grafikprozessors</translation></message>
 <message><source>Share of the processor's time</source><translation>Anteil der Prozessorzeit</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Anteil an den Fragen je Fachgebiet</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
 <message><source>Shared</source><translation>Geteilt</translation></message>
 <message><source>Shared with the swarm</source><translation>Mit dem Schwarm geteilt</translation></message>
 <message><source>Sharing</source><translation>Teilt</translation></message>
+<message><source>Sharing leads, %1 to %2</source><translation>Teilen führt, %1 zu %2</translation></message>
 <message><source>Sharing needs two. An invite is a link or a QR code, and costs nothing.</source><translation>Zum Teilen braucht es zwei. Eine Einladung ist ein Link oder ein QR-Code und kostet nichts.</translation></message>
 <message><source>Sharing strategy</source><translation>Austauschstrategie</translation></message>
-<message><source>Sharing won this race</source><translation>Teilen hat diesen Wettlauf gewonnen</translation></message>
+<message><source>Sharing won, %1 to %2</source><translation>Teilen hat gewonnen, %1 zu %2</translation></message>
 <message><source>Shorten it, or leave it out.</source><translation>Kürze sie oder lass sie weg.</translation></message>
 <message><source>Shorten it.</source><translation>Kürze sie.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Kürze die Listen darin.</translation></message>
@@ -1471,6 +1476,7 @@
 <message><source>Show them</source><translation>Zeigen</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
+<message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
 <message><source>Skills</source><translation>Fähigkeiten</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
 <message><source>Sleep</source><translation>Ruhezustand</translation></message>
@@ -1777,6 +1783,7 @@
 <message><source>The questions of this swarm are not complete.</source><translation>Die Fragen dieses Schwarms sind nicht vollständig.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Die Fragen brauchen gepackt %1 Bytes.</translation></message>
 <message><source>The race ended by itself</source><translation>Der Wettlauf endete von selbst</translation></message>
+<message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
 <message><source>The reward is %1, down from %2.</source><translation>Die Belohnung ist %1, vorher %2.</translation></message>
@@ -1945,7 +1952,7 @@
 <message><source>This swarm was looked at before the engine started again.</source><translation>Dieser Schwarm wurde angesehen, bevor die Engine neu startete.</translation></message>
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Dieser Schwarm ist für ein älteres Waggle gemacht: Jemand muss ihn neu gründen.</translation></message>
 <message><source>This takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
-<message><source>This time sharing did not win: alone was better</source><translation>Diesmal hat Teilen nicht gewonnen: allein war besser</translation></message>
+<message><source>This time alone won, %1 to %2</source><translation>Diesmal hat Allein gewonnen, %1 zu %2</translation></message>
 <message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Dieses winzige Modell lernte nur Rätsel und plaudert schlecht: Es hält jede Nachricht für ein Rätsel für sich.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Wer antwortet, kann nicht mit diesem Waggle trainieren: Die Seite Peers sagt, warum. Du trainierst allein.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Über ein Gateway: Dieser Computer verbindet sich mit niemandem direkt. Dein Beitrag zählt genauso.</translation></message>
@@ -1963,7 +1970,7 @@
 <message><source>To load the model again takes %1 GB, and %2 GB of memory are free for it.</source><translation>Das Modell noch einmal zu laden, braucht %1 GB, und dafür sind %2 GB Speicher frei.</translation></message>
 <message><source>Today's energy is used up: %1 of %2 kWh, estimated.</source><translation>Die Energie für heute ist verbraucht: %1 von %2 kWh, geschätzt.</translation></message>
 <message><source>Today's energy lasts: %1 of %2 kWh, estimated.</source><translation>Die Energie für heute reicht: %1 von %2 kWh, geschätzt.</translation></message>
-<message><source>Too close to call this time</source><translation>Diesmal zu knapp für ein Urteil</translation></message>
+<message><source>Too close to call: sharing %1, alone %2</source><translation>Zu knapp für ein Urteil: Teilen %1, allein %2</translation></message>
 <message><source>Too early to say</source><translation>Noch zu früh</translation></message>
 <message><source>Too large</source><translation>Zu groß</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
@@ -2004,7 +2011,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Zwei Übungsschwärme auf diesem Computer; einer von ihnen teilt</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
-<message><source>Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme zu viert beginnen mit demselben kleinen Modell und demselben Glück. Im einen lernt jeder nur aus eigenen Antworten, im anderen teilen sie ihre. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt, wie es ist.</translation></message>
+<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell und demselben Zufall. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
 <message><source>Unchecked</source><translation>Ungeprüft</translation></message>
 <message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft (%1): Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
 <message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft: Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
@@ -2028,7 +2035,6 @@
 <message><source>Use of this computer</source><translation>Nutzung dieses Computers</translation></message>
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
-<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Nutzt einen Kern mit niedriger Priorität; dein Training läuft weiter. Sieh dir solange andere Seiten an: Waggle sagt, wie es ausgeht.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Wörtlich, neueste zuerst. Nur im Speicher gehalten.</translation></message>
@@ -2104,6 +2110,7 @@
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
 <message><source>What else it asks</source><translation>Was er sonst noch fragt</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>Was Experimente aufheben, um das nächste Mal schneller zu sein.</translation></message>
+<message><source>What is 7 × 6?</source><translation>Was ist 7 × 6?</translation></message>
 <message><source>What is shown</source><translation>Was gezeigt wird</translation></message>
 <message><source>What is trained</source><translation>Was trainiert wird</translation></message>
 <message><source>What it asks</source><translation>Was er fragt</translation></message>
@@ -2156,6 +2163,7 @@
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
+<message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
@@ -2169,7 +2177,6 @@
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Bei 25 wird außer beim Starter nach Zeit gemessen, zuerst an wenigen Fragen.</translation></message>
 <message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Bei 8 weniger, wo eine Runde über zwei Minuten dauern würde.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
-<message><source>With sharing %2 of %1 new questions were answered correctly, alone %3.</source><translation>Mit Teilen wurden %2 von %1 neuen Fragen richtig beantwortet, allein %3.</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
 <message><source>With whom?</source><translation>Mit wem?</translation></message>
@@ -2178,7 +2185,7 @@
 <message><source>Word sequence reversal</source><translation>Wortfolge umkehren</translation></message>
 <message><source>Word sorting</source><translation>Wörter sortieren</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wird von der ersten Runde an ausgerechnet.</translation></message>
-<message><source>Write a message; Enter sends it, Shift+Enter begins a line</source><translation>Schreib eine Nachricht; Enter sendet sie, Umschalt+Enter beginnt eine Zeile</translation></message>
+<message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Schreibe eine Nachricht; Eingabe sendet sie, Umschalt+Eingabe fügt eine Zeile ein</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Schreibe einen Text in Anführungszeichen oder eine Zahl.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Schreibe https:// davor, oder lösche die Variable %1.</translation></message>
 <message><source>Write it in quotes.</source><translation>Schreibe sie in Anführungszeichen.</translation></message>
@@ -2198,6 +2205,7 @@
 <message><source>You are in this swarm already.</source><translation>Du bist schon in diesem Schwarm.</translation></message>
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
+<message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Du hast an %n Tag beigetragen</numerusform><numerusform>Du hast an %n Tagen beigetragen</numerusform></translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
@@ -2228,7 +2236,7 @@
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
-<message><source>Your answer first, if you like; it stays here</source><translation>Deine Antwort zuerst, wenn du magst; sie bleibt hier</translation></message>
+<message><source>Your answer first, if you like. It stays on this computer.</source><translation>Erst deine Antwort, wenn du magst. Sie bleibt auf diesem Computer.</translation></message>
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
@@ -2503,6 +2511,7 @@
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
+<message><source>of the new questions</source><translation>der neuen Fragen</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>

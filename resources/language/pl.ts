@@ -161,7 +161,7 @@
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Nie da się nasłuchiwać na %1, port %2: %3.</translation></message>
-<message><source>%1, question %2; pinned until you ask for another</source><translation>%1, pytanie %2; zostaje, dopóki nie poprosisz o inne</translation></message>
+<message><source>%1, question %2</source><translation>%1, pytanie %2</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: usunięto %n plik, %2</numerusform><numerusform>%1: usunięto %n pliki, %2</numerusform><numerusform>%1: usunięto %n plików, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: pytanie, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: od %2 do %3</translation></message>
@@ -213,9 +213,9 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
+<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
 <message numerus="yes"><source>%n swarms are remembered</source><translation><numerusform>Zapamiętano %n rój</numerusform><numerusform>Zapamiętano %n roje</numerusform><numerusform>Zapamiętano %n rojów</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
-<message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>%n raz jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform></translation></message>
 <message numerus="yes"><source>%n when last asked</source><translation><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform><numerusform>%n przy ostatnim sprawdzeniu</numerusform></translation></message>
 <message numerus="yes"><source>%n, you included</source><translation><numerusform>%n, tylko Ty</numerusform><numerusform>%n, razem z Tobą</numerusform><numerusform>%n, razem z Tobą</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -328,6 +328,7 @@
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>
+<message><source>Alone leads, %1 to %2</source><translation>Samodzielność prowadzi, %1 do %2</translation></message>
 <message><source>Also on this computer</source><translation>Także na tym komputerze</translation></message>
 <message><source>Always</source><translation>Zawsze</translation></message>
 <message><source>Always through gateways</source><translation>Zawsze przez bramy</translation></message>
@@ -863,6 +864,7 @@
 <message><source>It tells</source><translation>Opowiada</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
+<message><source>It uses one core at low priority; your training continues.</source><translation>Zajmuje jeden rdzeń z niskim priorytetem; Twój trening trwa.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Używa reasoning-gym %1, a to Waggle %2.</translation></message>
 <message><source>It waits once a day took %1.</source><translation>Czeka, gdy w ciągu dnia zużyje %1.</translation></message>
 <message><source>It was another one.</source><translation>To była inna.</translation></message>
@@ -946,6 +948,7 @@
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
+<message><source>Level so far, at %1</source><translation>Na razie remis: %1</translation></message>
 <message><source>Light</source><translation>Jasny</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
@@ -1173,6 +1176,7 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Z %1 nowych pytań dobrze odpowiedziano na %2 przy dzieleniu się i na %3 w pojedynkę.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
@@ -1211,7 +1215,6 @@
 <message><source>Open or quit it here, in the tray.</source><translation>Otworzysz i zakończysz je tutaj, w zasobniku.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
-<message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
@@ -1450,12 +1453,14 @@
 <message><source>Share of the graphics processor</source><translation>Udział procesora graficznego</translation></message>
 <message><source>Share of the processor's time</source><translation>Udział czasu procesora</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Udział pytań według specjalności</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
 <message><source>Shared</source><translation>Udostępnione</translation></message>
 <message><source>Shared with the swarm</source><translation>Udostępnione rojowi</translation></message>
 <message><source>Sharing</source><translation>Dzieli się</translation></message>
+<message><source>Sharing leads, %1 to %2</source><translation>Dzielenie się prowadzi, %1 do %2</translation></message>
 <message><source>Sharing needs two. An invite is a link or a QR code, and costs nothing.</source><translation>Do wymiany trzeba dwojga. Zaproszenie to link albo kod QR i nic nie kosztuje.</translation></message>
 <message><source>Sharing strategy</source><translation>Strategia wymiany</translation></message>
-<message><source>Sharing won this race</source><translation>Wymiana wygrała ten wyścig</translation></message>
+<message><source>Sharing won, %1 to %2</source><translation>Dzielenie się wygrało, %1 do %2</translation></message>
 <message><source>Shorten it, or leave it out.</source><translation>Skróć albo pomiń.</translation></message>
 <message><source>Shorten it.</source><translation>Skróć.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Skróć listy, które zawierają.</translation></message>
@@ -1471,6 +1476,7 @@
 <message><source>Show them</source><translation>Pokaż je</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
+<message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
 <message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
 <message><source>Sleep</source><translation>Usypianie</translation></message>
@@ -1777,6 +1783,7 @@
 <message><source>The questions of this swarm are not complete.</source><translation>Pytania tego roju nie są kompletne.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Rozmiar pytań po kompresji w bajtach: %1.</translation></message>
 <message><source>The race ended by itself</source><translation>Wyścig zakończył się sam</translation></message>
+<message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
 <message><source>The reward is %1, down from %2.</source><translation>Nagroda wynosi %1, wcześniej było więcej: %2.</translation></message>
@@ -1945,7 +1952,7 @@
 <message><source>This swarm was looked at before the engine started again.</source><translation>Ten rój oglądano przed ponownym uruchomieniem silnika.</translation></message>
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Ten rój utworzono dla starszej wersji Waggle: ktoś musi utworzyć go od nowa.</translation></message>
 <message><source>This takes a few seconds.</source><translation>To potrwa kilka sekund.</translation></message>
-<message><source>This time sharing did not win: alone was better</source><translation>Tym razem dzielenie się nie wygrało: w pojedynkę było lepiej</translation></message>
+<message><source>This time alone won, %1 to %2</source><translation>Tym razem wygrała samodzielność, %1 do %2</translation></message>
 <message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Ten malutki model uczył się tylko zagadek, więc słabo rozmawia: każdą wiadomość traktuje jak osobną zagadkę.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Ci, którzy odpowiadają, nie mogą trenować z tą wersją Waggle: powód podaje strona Peery. Trenujesz w pojedynkę.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Przez bramę: ten komputer z nikim się nie łączy. Twój udział liczy się tak samo.</translation></message>
@@ -1963,7 +1970,7 @@
 <message><source>To load the model again takes %1 GB, and %2 GB of memory are free for it.</source><translation>Ponowne załadowanie modelu wymaga %1 GB, a wolne na to jest %2 GB pamięci.</translation></message>
 <message><source>Today's energy is used up: %1 of %2 kWh, estimated.</source><translation>Dzisiejsza energia jest wyczerpana: %1 z %2 kWh (szacunkowo).</translation></message>
 <message><source>Today's energy lasts: %1 of %2 kWh, estimated.</source><translation>Dzisiejszej energii wystarcza: %1 z %2 kWh (szacunkowo).</translation></message>
-<message><source>Too close to call this time</source><translation>Tym razem zbyt wyrównane, by rozstrzygnąć</translation></message>
+<message><source>Too close to call: sharing %1, alone %2</source><translation>Zbyt blisko remisu: razem %1, osobno %2</translation></message>
 <message><source>Too early to say</source><translation>Za wcześnie, by ocenić</translation></message>
 <message><source>Too large</source><translation>Za duży</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
@@ -2004,7 +2011,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Dwa ćwiczebne roje na tym komputerze, z których jeden się dzieli</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
-<message><source>Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa czteroosobowe roje zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każdy uczy się tylko na własnych odpowiedziach, w drugim wszyscy się nimi dzielą. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
+<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
 <message><source>Unchecked</source><translation>Niesprawdzona</translation></message>
 <message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona (%1): jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
 <message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona: jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
@@ -2028,7 +2035,6 @@
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
 <message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
-<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Używa jednego rdzenia z niskim priorytetem; Twój trening trwa dalej. Zajrzyj tymczasem na inne strony: Waggle powie, jak się skończy.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>
@@ -2104,6 +2110,7 @@
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
 <message><source>What else it asks</source><translation>O co jeszcze pyta</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
+<message><source>What is 7 × 6?</source><translation>Ile to 7 × 6?</translation></message>
 <message><source>What is shown</source><translation>Co jest pokazywane</translation></message>
 <message><source>What is trained</source><translation>Co jest trenowane</translation></message>
 <message><source>What it asks</source><translation>O co pyta</translation></message>
@@ -2156,6 +2163,7 @@
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
+<message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
@@ -2169,7 +2177,6 @@
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
 <message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Przy 8 mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
-<message><source>With sharing %2 of %1 new questions were answered correctly, alone %3.</source><translation>Poprawne odpowiedzi na nowe pytania (łącznie %1): z dzieleniem się %2, w pojedynkę %3.</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
 <message><source>With whom?</source><translation>Z kim?</translation></message>
@@ -2178,7 +2185,7 @@
 <message><source>Word sequence reversal</source><translation>Odwracanie kolejności słów</translation></message>
 <message><source>Word sorting</source><translation>Sortowanie słów</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wyliczane od pierwszej rundy.</translation></message>
-<message><source>Write a message; Enter sends it, Shift+Enter begins a line</source><translation>Napisz wiadomość; Enter wysyła, Shift+Enter zaczyna nowy wiersz</translation></message>
+<message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Napisz wiadomość; Enter wysyła, Shift+Enter dodaje wiersz</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Wpisz tekst w cudzysłowie albo liczbę.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Wpisz przed nim https:// albo usuń zmienną %1.</translation></message>
 <message><source>Write it in quotes.</source><translation>Wpisz w cudzysłowie.</translation></message>
@@ -2198,6 +2205,7 @@
 <message><source>You are in this swarm already.</source><translation>Jesteś już w tym roju.</translation></message>
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
+<message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Twój wkład: %n dzień</numerusform><numerusform>Twój wkład: %n dni</numerusform><numerusform>Twój wkład: %n dni</numerusform></translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
@@ -2228,7 +2236,7 @@
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
-<message><source>Your answer first, if you like; it stays here</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz; zostanie tutaj</translation></message>
+<message><source>Your answer first, if you like. It stays on this computer.</source><translation>Jeśli chcesz, najpierw Twoja odpowiedź. Zostanie na tym komputerze.</translation></message>
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
@@ -2503,6 +2511,7 @@
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
+<message><source>of the new questions</source><translation>nowych pytań</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
