@@ -126,6 +126,7 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 von 100 mehr als allein</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 von 100 mit Peers, %2 allein nach ebenso vielen Runden. Der Unterschied kann Zufall sein.</translation></message>
 <message><source>%1 of all</source><translation>%1 von allen</translation></message>
+<message><source>%1 of it are here</source><translation>%1 davon sind hier</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
@@ -250,6 +251,7 @@
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
+<message><source>A free account of huggingface.co is needed: accept its licence there, then store a token of your account with `waggle token`.</source><translation>Dafür brauchst du ein kostenloses Konto auf huggingface.co: Nimm dort die Lizenz an und hinterlege dann mit `waggle token` ein Token deines Kontos.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Ein großes Modell zu lesen dauert, vor allem beim ersten Mal.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Eine Zeile auf Start und Modelle, die du ausblenden kannst.</translation></message>
@@ -283,9 +285,9 @@
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Ein Schwarm braucht mindestens %1 verschiedene Fragen neben dem Zehntel, das für die Prüfung zurückgelegt wird. Diese Datei hat %2, von denen %3 nicht zurückgelegt sind.</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
-<message><source>Accept its licence on huggingface.co, then store a token of your account with `waggle token`.</source><translation>Nimm seine Lizenz auf huggingface.co an und hinterlege dann mit `waggle token` ein Token deines Kontos.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
 <message><source>Adaptive</source><translation>Anpassend</translation></message>
@@ -384,7 +386,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1. Das ging am besten, aber nur %2 von %3 Antworten ließen sich so lesen.</translation></message>
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
-<message><source>Asked the way it was trained.</source><translation>Gefragt wird es so, wie es trainiert wurde.</translation></message>
 <message><source>Asking for this computer's addresses.</source><translation>Die Adressen dieses Computers werden erfragt.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Der Hub wird nach %1 gefragt</translation></message>
@@ -703,11 +704,11 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
+<message><source>Free account needed</source><translation>Kostenloses Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
 <message><source>From peers</source><translation>Von Peers</translation></message>
-<message><source>From the hub</source><translation>Vom Hub</translation></message>
 <message><source>From the model hub, for every home of yours.</source><translation>Vom Modell-Hub, für jeden deiner Waggle-Ordner.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Aus deiner eigenen Datei. Alle im Schwarm bekommen sie; Waggle hat ihre Fragen und Antworten nicht geprüft.</translation></message>
 <message><source>Frozen</source><translation>Eingefroren</translation></message>
@@ -770,11 +771,13 @@
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
+<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Falls du sie gemessen hast. Sonst werden sie aus dem geschätzt, was beschäftigt ist; die Formel steht unter Du.</translation></message>
+<message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -1058,7 +1061,6 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs a free Hugging Face account</source><translation>Braucht ein kostenloses Hugging-Face-Konto</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1185,10 +1187,10 @@
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
 <message><source>On %1, where it is %2</source><translation>Auf %1, wo es %2 Uhr ist</translation></message>
+<message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
-<message><source>On the hub: %1</source><translation>Auf dem Hub: %1</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
@@ -1411,7 +1413,7 @@
 <message><source>Search</source><translation>Suchen</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
-<message><source>Searching the hub.</source><translation>Der Hub wird durchsucht.</translation></message>
+<message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
 <message><source>Seconds</source><translation>Sekunden</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message><source>See a race of two swarms</source><translation>Wettlauf zweier Schwärme ansehen</translation></message>
@@ -1678,7 +1680,6 @@
 <message><source>The hub has %1 no more as it was when its training here began.</source><translation>Der Hub hat %1 nicht mehr so, wie es war, als sein Training hier begann.</translation></message>
 <message><source>The hub has lost a file of %1.</source><translation>Der Hub hat eine Datei von %1 verloren.</translation></message>
 <message><source>The hub has no model %1.</source><translation>Der Hub hat kein Modell %1.</translation></message>
-<message><source>The hub has no model for texts with such a name whose weights Waggle can read.</source><translation>Der Hub hat kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>The hub refuses %1 to your token.</source><translation>Der Hub verweigert deinem Token %1.</translation></message>
 <message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Der Hub schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht öffnen: %2.</translation></message>
@@ -2496,7 +2497,6 @@
 <message><source>none</source><translation>keiner</translation></message>
 <message><source>none broke a rule</source><translation>keine mit Regelverstoß</translation></message>
 <message><source>not asked yet</source><translation>noch nicht gefragt</translation></message>
-<message><source>not complete, %1 are here</source><translation>nicht vollständig, %1 sind da</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>
 <message><source>not finite</source><translation>nicht endlich</translation></message>

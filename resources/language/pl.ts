@@ -126,6 +126,7 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 na 100 więcej niż samodzielnie</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
+<message><source>%1 of it are here</source><translation>pobrano %1</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
@@ -250,6 +251,7 @@
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
+<message><source>A free account of huggingface.co is needed: accept its licence there, then store a token of your account with `waggle token`.</source><translation>Potrzebne jest darmowe konto na huggingface.co: zaakceptuj tam licencję, a potem zapisz token konta poleceniem `waggle token`.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
@@ -283,9 +285,9 @@
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Rój potrzebuje różnych pytań (co najmniej %1) poza jedną dziesiątą odłożoną na egzamin. W tym pliku pytań jest %2, z czego nieodłożonych %3.</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
-<message><source>Accept its licence on huggingface.co, then store a token of your account with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, a potem zapisz token swojego konta poleceniem `waggle token`.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
 <message><source>Adaptive</source><translation>Adaptacyjnie</translation></message>
@@ -384,7 +386,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1. To działało najlepiej, ale i tak dało się odczytać tylko %2 z %3 odpowiedzi.</translation></message>
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
-<message><source>Asked the way it was trained.</source><translation>Pytania dostaje tak, jak w treningu.</translation></message>
 <message><source>Asking for this computer's addresses.</source><translation>Sprawdzanie adresów tego komputera.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Sprawdzanie %1 w hubie</translation></message>
@@ -703,11 +704,11 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
+<message><source>Free account needed</source><translation>Wymaga darmowego konta</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
 <message><source>From peers</source><translation>Od peerów</translation></message>
-<message><source>From the hub</source><translation>Z huba</translation></message>
 <message><source>From the model hub, for every home of yours.</source><translation>Z huba modeli, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Z Twojego pliku. Dostają go wszyscy w roju; Waggle nie sprawdził jego pytań i odpowiedzi.</translation></message>
 <message><source>Frozen</source><translation>Wstrzymane</translation></message>
@@ -770,11 +771,13 @@
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
+<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
+<message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -1058,7 +1061,6 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs a free Hugging Face account</source><translation>Wymaga bezpłatnego konta Hugging Face</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1185,10 +1187,10 @@
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
 <message><source>On %1, where it is %2</source><translation>Na %1, gdzie jest %2</translation></message>
+<message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
-<message><source>On the hub: %1</source><translation>W hubie: %1</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
@@ -1411,7 +1413,7 @@
 <message><source>Search</source><translation>Szukaj</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
-<message><source>Searching the hub.</source><translation>Przeszukiwanie hubu.</translation></message>
+<message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message><source>See a race of two swarms</source><translation>Zobacz wyścig dwóch rojów</translation></message>
@@ -1678,7 +1680,6 @@
 <message><source>The hub has %1 no more as it was when its training here began.</source><translation>Hub nie ma już %1 w wersji, od której zaczął się trening tutaj.</translation></message>
 <message><source>The hub has lost a file of %1.</source><translation>W hubie zaginął plik z %1.</translation></message>
 <message><source>The hub has no model %1.</source><translation>W hubie nie ma modelu %1.</translation></message>
-<message><source>The hub has no model for texts with such a name whose weights Waggle can read.</source><translation>W hubie nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>The hub refuses %1 to your token.</source><translation>Hub odmawia Twojemu tokenowi dostępu do %1.</translation></message>
 <message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Hub wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Nie można otworzyć pliku tożsamości %1: %2.</translation></message>
@@ -2496,7 +2497,6 @@
 <message><source>none</source><translation>brak</translation></message>
 <message><source>none broke a rule</source><translation>żadna nie złamała reguł</translation></message>
 <message><source>not asked yet</source><translation>jeszcze nie pytano</translation></message>
-<message><source>not complete, %1 are here</source><translation>niekompletny, na miejscu: %1</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
 <message><source>not finite</source><translation>nieskończona</translation></message>

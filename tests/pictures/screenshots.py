@@ -134,7 +134,7 @@ def identity_of(name: str) -> str:
 
 def with_peers(story: Story) -> Story:
     now = story[-1].at
-    plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
+    plain = {"model": "Starter 0.8M", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
     standings = ({**plain, **fields, "id": identity_of(name), "name": name} for name, fields in STANDINGS.items())
     peers = [msgspec.convert(fields, events.PeerInfo, dec_hook=unpacked_message) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
