@@ -8,6 +8,7 @@
 <message><source> ago</source><translation>vor </translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> und %n weitere</numerusform><numerusform> und %n weitere</numerusform></translation></message>
 <message numerus="yes"><source> and ignored %n misses.</source><translation><numerusform> und %n Fehlversuch übergangen.</numerusform><numerusform> und %n Fehlversuche übergangen.</numerusform></translation></message>
+<message numerus="yes"><source> and shared with %n peers</source><translation><numerusform> und mit %n Peer geteilt</numerusform><numerusform> und mit %n Peers geteilt</numerusform></translation></message>
 <message numerus="yes"><source> and took %n of yours.</source><translation><numerusform> und holte %n von dir.</numerusform><numerusform> und holte %n von dir.</numerusform></translation></message>
 <message><source>%1 %2 %3 %4</source><translation>%1. %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (du)</translation></message>
@@ -129,6 +130,7 @@
 <message><source>%1 of it are here</source><translation>%1 davon sind hier</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
+<message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
@@ -235,7 +237,6 @@
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; einer davon holte deine Antworten</numerusform><numerusform>; %n davon holten deine Antworten</numerusform></translation></message>
-<message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n Peer holte deine Antworten</numerusform><numerusform>; %n Peers holten deine Antworten</numerusform></translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -251,7 +252,6 @@
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
-<message><source>A free account of huggingface.co is needed: accept its licence there, then store a token of your account with `waggle token`.</source><translation>Dafür brauchst du ein kostenloses Konto auf huggingface.co: Nimm dort die Lizenz an und hinterlege dann mit `waggle token` ein Token deines Kontos.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Ein großes Modell zu lesen dauert, vor allem beim ersten Mal.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Eine Zeile auf Start und Modelle, die du ausblenden kannst.</translation></message>
@@ -288,6 +288,7 @@
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
+<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
 <message><source>Adaptive</source><translation>Anpassend</translation></message>
@@ -311,12 +312,11 @@
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Nach einem Umzug auf einen anderen Computer: Dieser macht sich einen neuen Namen und Schlüssel und bewahrt die alte Datei auf. Ein Schlüssel darf nie auf zwei Computern zugleich laufen: Peers hielten sie für einen.</translation></message>
-<message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: first right answers</source><translation>Aha: erste richtige Antworten</translation></message>
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
+<message><source>All hours may be used.</source><translation>Alle Stunden dürfen genutzt werden.</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
@@ -432,7 +432,6 @@
 <message><source>Caesar cipher</source><translation>Caesar-Chiffre</translation></message>
 <message><source>Calendar</source><translation>Kalender</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalender des letzten Jahres; Pfeiltasten lesen ihn Tag für Tag</translation></message>
-<message><source>Can this computer take part?</source><translation>Kann dieser Computer mitmachen?</translation></message>
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
@@ -499,6 +498,7 @@
 <message><source>Choose another web.port, or 0: none.</source><translation>Wähle einen anderen web.port, oder 0: keinen.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wähle einen anderen mit --home.</translation></message>
 <message><source>Choose at least one kind of question, or add your own.</source><translation>Wähle mindestens eine Art von Frage oder füge eigene hinzu.</translation></message>
+<message><source>Choose hours</source><translation>Stunden wählen</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wähle eines seiner Fachgebiete.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wähle eine davon, zum Beispiel %1.</translation></message>
 <message><source>Choose one of: %1.</source><translation>Wähle eines davon: %1.</translation></message>
@@ -546,7 +546,6 @@
 <message><source>Continue</source><translation>Weiter</translation></message>
 <message><source>Continue the download</source><translation>Download fortsetzen</translation></message>
 <message><source>Contribute anyway</source><translation>Trotzdem beitragen</translation></message>
-<message><source>Contributes while you work here, too.</source><translation>Trägt auch bei, während du hier arbeitest.</translation></message>
 <message><source>Converting %1</source><translation>%1 wird umgewandelt</translation></message>
 <message><source>Converting %1: %2%</source><translation>Wandelt %1 um: %2 %</translation></message>
 <message><source>Copied</source><translation>Kopiert</translation></message>
@@ -599,6 +598,7 @@
 <message><source>Dismiss</source><translation>Ausblenden</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Diesen Vorschlag ausblenden</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
+<message><source>Does everything work here?</source><translation>Funktioniert hier alles?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Verlangt es eine Anmeldung? Öffne eine Seite im Browser.</translation></message>
 <message><source>Does sharing help?</source><translation>Hilft das Teilen?</translation></message>
 <message><source>Does sharing help? %1</source><translation>Hilft Teilen? %1</translation></message>
@@ -658,7 +658,6 @@
 <message><source>Feed held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Feed held. </source><translation>Eingefroren. </translation></message>
 <message><source>Fetched</source><translation>Geholt</translation></message>
-<message><source>Fetched by</source><translation>Geholt von</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
 <message><source>Files of questions (%1)</source><translation>Dateien mit Fragen (%1)</translation></message>
@@ -730,7 +729,6 @@
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
 <message><source>Go to Settings</source><translation>Zu den Optionen</translation></message>
 <message><source>Go to a page</source><translation>Zu einer Seite gehen</translation></message>
-<message><source>Goes on</source><translation>Geht weiter</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
 <message><source>Goes on then, or when you resume.</source><translation>Geht dann weiter, oder wenn du fortsetzt.</translation></message>
 <message><source>Goes on when you resume.</source><translation>Geht weiter, wenn du fortsetzt.</translation></message>
@@ -749,13 +747,14 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
 <message><source>Hard</source><translation>Schwer</translation></message>
-<message><source>Held-out</source><translation>Prüffragen</translation></message>
 <message><source>Help</source><translation>Hilfe</translation></message>
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
+<message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
+<message><source>How do I invite somebody?</source><translation>Wie lade ich jemanden ein?</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
@@ -863,8 +862,10 @@
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
+<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Es nimmt ein Viertel des Prozessors und lässt anderen Programmen den Vortritt. Mehr gibst du ihm in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
+<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>
 <message><source>It tries</source><translation>Es versucht</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
@@ -911,6 +912,7 @@
 <message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
+<message><source>Keep training</source><translation>Weiter trainieren</translation></message>
 <message><source>Keep your model</source><translation>Behalte dein Modell</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Hält sich an die verlangte Form und lernt deshalb früh.</translation></message>
 <message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
@@ -1067,7 +1069,6 @@
 <message><source>Never</source><translation>Nie</translation></message>
 <message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
-<message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>New questions</source><translation>Neue Fragen</translation></message>
@@ -1078,7 +1079,6 @@
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
 <message><source>No battery found.</source><translation>Kein Akku gefunden.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Es gibt keinen Stand mehr, auf den es folgt.</translation></message>
-<message><source>No daily limit.</source><translation>Ohne Tagesgrenze.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Keine Downloads; %1 sind frei</translation></message>
 <message><source>No engine is running for this folder.</source><translation>Für diesen Ordner läuft keine Engine.</translation></message>
 <message><source>No gateway of this swarm answers.</source><translation>Kein Gateway dieses Schwarms antwortet.</translation></message>
@@ -1253,6 +1253,7 @@
 <message><source>Paused until you are away.</source><translation>Pausiert, bis du weg bist.</translation></message>
 <message><source>Paused.</source><translation>Pausiert.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
+<message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
@@ -1277,6 +1278,7 @@
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
 <message><source>Preview it</source><translation>Ansehen</translation></message>
 <message><source>Price of a kWh</source><translation>Preis einer kWh</translation></message>
@@ -1381,6 +1383,7 @@
 <message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
+<message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
@@ -1402,7 +1405,6 @@
 <message><source>Save the share card</source><translation>Die Karte speichern</translation></message>
 <message><source>Save the table as CSV (UTF-8).</source><translation>Speichere die Tabelle als CSV (UTF-8).</translation></message>
 <message><source>Save what is on this disk, and check it.</source><translation>Sichere, was auf diesem Datenträger ist, und prüfe ihn.</translation></message>
-<message><source>Saved states and models take as much as they need.</source><translation>Gespeicherte Stände und Modelle bekommen so viel Platz, wie sie brauchen.</translation></message>
 <message><source>Saved to %1</source><translation>Gespeichert in %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Gespeichert unter %1. Einige ältere Runden fehlen, weil die Engine nicht geantwortet hat.</translation></message>
 <message><source>Say goodbye</source><translation>Abschied nehmen</translation></message>
@@ -1457,6 +1459,7 @@
 <message><source>Share of the questions by specialty</source><translation>Anteil an den Fragen je Fachgebiet</translation></message>
 <message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
 <message><source>Shared</source><translation>Geteilt</translation></message>
+<message><source>Shared with</source><translation>Geteilt mit</translation></message>
 <message><source>Shared with the swarm</source><translation>Mit dem Schwarm geteilt</translation></message>
 <message><source>Sharing</source><translation>Teilt</translation></message>
 <message><source>Sharing leads, %1 to %2</source><translation>Teilen führt, %1 zu %2</translation></message>
@@ -1469,10 +1472,12 @@
 <message><source>Shorten them, or choose another model.</source><translation>Kürze sie oder wähle ein anderes Modell.</translation></message>
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Kürzere Antworten können reisen: learning.max_new_tokens in den Optionen.</translation></message>
 <message><source>Shortest path</source><translation>Kürzester Weg</translation></message>
+<message><source>Show all</source><translation>Alle zeigen</translation></message>
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
+<message><source>Show less</source><translation>Weniger zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
@@ -1548,6 +1553,7 @@
 <message><source>Store one that may read it with `waggle token`.</source><translation>Hinterlege mit `waggle token` eines, das es lesen darf.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Stark und ganz offen; am besten mit einer Grafikkarte.</translation></message>
 <message><source>Successes only</source><translation>Nur Erfolge</translation></message>
+<message><source>Such as games, films or talks.</source><translation>Etwa bei Spielen, Filmen oder Vorträgen.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Summen</translation></message>
 <message><source>Sunday</source><translation>Sonntag</translation></message>
@@ -1654,7 +1660,6 @@
 <message><source>The file with the questions is refused: %1.</source><translation>Die Datei mit den Fragen wird abgelehnt: %1.</translation></message>
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Die Dateien %1 und %2 mit den Fragen werden abgelehnt: Beide enthalten die Frage %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Der erste Anstieg braucht etwas Zeit</translation></message>
-<message><source>The first right answer in a specialty.</source><translation>Die erste richtige Antwort in einem Fachgebiet.</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Die erste richtige Antwort in jedem Fachgebiet steht dann hier, mit dem Peer, von dem sie gelernt wurde.</translation></message>
 <message><source>The first round is not finished yet</source><translation>Die erste Runde ist noch nicht fertig</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Der Ordner %1 lässt sich nicht benutzen: %2.</translation></message>
@@ -1826,6 +1831,7 @@
 <message><source>The swarm that you chose</source><translation>Der Schwarm, den du gewählt hast,</translation></message>
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
+<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells und ein erfundener Name. Andere sehen deine Internetadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Die Schwärme, die du kennst, erscheinen hier, wenn die Engine bereit ist.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>Das System hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
@@ -2023,6 +2029,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
 <message><source>Unpack it first.</source><translation>Entpacke sie zuerst.</translation></message>
 <message><source>Until I am away</source><translation>Bis ich weg bin</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist als so viel.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Bis er wieder am Netz ist.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Bis die erste Runde gesichert ist, sind beide dasselbe Modell.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Bis morgen früh</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Aktualisiere Waggle, um damit weiterzumachen.</translation></message>
@@ -2074,6 +2082,9 @@
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle schreibt keine GGUF-Dateien von Modellen mit gleitenden Fenstern.</translation></message>
 <message><source>Waggle's questions</source><translation>Von Waggle</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: gewöhnliche Computer lernen zusammen, Peer zu Peer</translation></message>
+<message><source>Wait 10 minutes</source><translation>10 Minuten warten</translation></message>
+<message><source>Wait 3 minutes</source><translation>3 Minuten warten</translation></message>
+<message><source>Wait 30 minutes</source><translation>30 Minuten warten</translation></message>
 <message><source>Wait a moment, or look at its log.</source><translation>Warte einen Moment, oder sieh in sein Protokoll.</translation></message>
 <message><source>Wait for it, or stop it.</source><translation>Warte sie ab oder halte sie an.</translation></message>
 <message><source>Wait until that is done, then start again.</source><translation>Warte, bis das fertig ist, und starte dann neu.</translation></message>
@@ -2087,15 +2098,7 @@
 <message><source>Waiting to be judged.</source><translation>Wartet auf die Bewertung.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Wartet darauf, zum Lernen genutzt zu werden.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Warten, bis eine andere Engine diesen Ordner verlassen hat</translation></message>
-<message><source>Waits 10 minutes</source><translation>Wartet 10 Minuten</translation></message>
-<message><source>Waits 3 minutes</source><translation>Wartet 3 Minuten</translation></message>
-<message><source>Waits 30 minutes</source><translation>Wartet 30 Minuten</translation></message>
 <message><source>Waits for the engine's next start.</source><translation>Wartet auf den nächsten Start der Engine.</translation></message>
-<message><source>Waits until nobody has touched it for a while.</source><translation>Wartet, bis ihn eine Weile niemand berührt hat.</translation></message>
-<message><source>Waits until the processor is cooler than this.</source><translation>Wartet, bis der Prozessor kühler ist als das.</translation></message>
-<message><source>Waits where data costs money, as far as the system tells.</source><translation>Wartet, wo Daten Geld kosten, soweit das System es verrät.</translation></message>
-<message><source>Waits while a game, a film or a talk fills the screen.</source><translation>Wartet, während ein Spiel, ein Film oder ein Vortrag den Bildschirm füllt.</translation></message>
-<message><source>Waits while this computer is not plugged in.</source><translation>Wartet, während dieser Computer nicht am Strom hängt.</translation></message>
 <message><source>Watch an example</source><translation>Ein Beispiel ansehen</translation></message>
 <message><source>Watch it try</source><translation>Zusehen</translation></message>
 <message><source>Watts while it contributes</source><translation>Watt, während es beiträgt</translation></message>
@@ -2108,6 +2111,7 @@
 <message><source>Welcoming…</source><translation>Wird zugelassen…</translation></message>
 <message><source>What answered is not the hub.</source><translation>Was antwortete, ist nicht der Hub.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
+<message><source>What does Waggle do?</source><translation>Was macht Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
 <message><source>What else it asks</source><translation>Was er sonst noch fragt</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>Was Experimente aufheben, um das nächste Mal schneller zu sein.</translation></message>
@@ -2119,6 +2123,7 @@
 <message><source>What it does</source><translation>Was es tut</translation></message>
 <message><source>What it has learned fits in a folder that other programs can open.</source><translation>Was es gelernt hat, passt in einen Ordner, den andere Programme öffnen können.</translation></message>
 <message><source>What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.</source><translation>Was es gelernt hat, bleibt. Wähle ein anderes Modell, oder eine andere Revision davon: owner/name@revision.</translation></message>
+<message><source>What leaves my computer?</source><translation>Was verlässt meinen Computer?</translation></message>
 <message><source>What next?</source><translation>Was jetzt?</translation></message>
 <message><source>What some peers gave as questions of %1 was something else, and was refused.</source><translation>Was manche als Fragen von %1 gaben, war etwas anderes und wurde abgelehnt.</translation></message>
 <message><source>What the axis counts</source><translation>Was die Achse zählt</translation></message>
@@ -2149,6 +2154,7 @@
 <message><source>When something goes wrong</source><translation>Wenn etwas schiefgeht</translation></message>
 <message><source>When you log in</source><translation>Wenn du dich anmeldest</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Wenn dein Modell etwas zum ersten Mal löst</translation></message>
+<message><source>Where data costs money, if the system reports it.</source><translation>Wo Daten Geld kosten, wenn das System es meldet.</translation></message>
 <message><source>Where others reach this computer. A fixed one can be opened in a router.</source><translation>Wo andere diesen Computer erreichen. Ein fester lässt sich im Router öffnen.</translation></message>
 <message><source>Where own answers fail</source><translation>Wo eigene Antworten scheitern</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Wo pip Waggle installiert hat, bringt torch unter Linux CUDA mit.</translation></message>
@@ -2170,6 +2176,7 @@
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
+<message><source>Why is it slow?</source><translation>Warum ist es langsam?</translation></message>
 <message><source>Why it contributes or waits</source><translation>Warum es beiträgt oder wartet</translation></message>
 <message><source>Why the curve is flat at first</source><translation>Warum die Kurve erst flach ist</translation></message>
 <message><source>Why?</source><translation>Warum?</translation></message>
@@ -2208,7 +2215,6 @@
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
-<message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Du hast an %n Tag beigetragen</numerusform><numerusform>Du hast an %n Tagen beigetragen</numerusform></translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Du trainierst weiter %1, bis das neue Modell da und geprüft ist.</translation></message>
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
@@ -2226,6 +2232,7 @@
 <message><source>You train alone</source><translation>Du trainierst allein</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Du trainierst allein: Niemand antwortet. Die anderen sind vielleicht aus, oder eine Firewall steht im Weg.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Du trainierst allein; lade jemanden ein, um gemeinsam zu lernen.</translation></message>
+<message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Du hast an %n Tag trainiert</numerusform><numerusform>Du hast an %n Tagen trainiert</numerusform></translation></message>
 <message><source>You used</source><translation>Genutzt</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Du bist bei einer früheren Runde. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Du merkst nichts davon: ein Viertel der Kerne, mindestens einer, und alles andere hat Vorrang.</translation></message>
@@ -2296,7 +2303,6 @@
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Deine Optionen von vorher sind in %1; alles ist eingestellt wie bei der Auslieferung.</translation></message>
-<message><source>Your week</source><translation>Deine Woche</translation></message>
 <message><source>Your week has no hour for it.</source><translation>Deine Woche hat keine Stunde dafür.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Deine Woche lässt diese Stunde aus.</translation></message>
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
@@ -2533,8 +2539,8 @@
 <message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
-<message><source>round %1, after learning from %2</source><translation>Runde %1, nach dem Lernen von %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
+<message><source>round %1, from %2</source><translation>Runde %1, von %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>Bei ihm läuft %1, das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>Bei ihm läuft %1, das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren</translation></message>
 <message><source>saved as UTF-16</source><translation>als UTF-16 gespeichert</translation></message>

@@ -8,6 +8,7 @@
 <message><source> ago</source><translation> temu</translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform></translation></message>
 <message numerus="yes"><source> and ignored %n misses.</source><translation><numerusform> i pominął %n chybienie.</numerusform><numerusform> i pominął %n chybienia.</numerusform><numerusform> i pominął %n chybień.</numerusform></translation></message>
+<message numerus="yes"><source> and shared with %n peers</source><translation><numerusform>, odpowiedzi pobrał %n peer</numerusform><numerusform>, odpowiedzi pobrały %n peery</numerusform><numerusform>, odpowiedzi pobrało %n peerów</numerusform></translation></message>
 <message numerus="yes"><source> and took %n of yours.</source><translation><numerusform> i wziął %n od Ciebie.</numerusform><numerusform> i wziął %n od Ciebie.</numerusform><numerusform> i wziął %n od Ciebie.</numerusform></translation></message>
 <message><source>%1 %2 %3 %4</source><translation>%1 %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (Ty)</translation></message>
@@ -129,6 +130,7 @@
 <message><source>%1 of it are here</source><translation>pobrano %1</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
+<message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 pytań spoza treningu; pasmo: margines błędu</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
@@ -235,7 +237,6 @@
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n of them fetched your answers</source><translation><numerusform>; %n z nich pobrał Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrały Twoje odpowiedzi</numerusform><numerusform>; %n z nich pobrało Twoje odpowiedzi</numerusform></translation></message>
-<message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n peer pobrał Twoje odpowiedzi</numerusform><numerusform>; %n peery pobrały Twoje odpowiedzi</numerusform><numerusform>; %n peerów pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -251,7 +252,6 @@
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
-<message><source>A free account of huggingface.co is needed: accept its licence there, then store a token of your account with `waggle token`.</source><translation>Potrzebne jest darmowe konto na huggingface.co: zaakceptuj tam licencję, a potem zapisz token konta poleceniem `waggle token`.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
@@ -288,6 +288,7 @@
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
+<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
 <message><source>Adaptive</source><translation>Adaptacyjnie</translation></message>
@@ -311,12 +312,11 @@
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Po przeprowadzce na inny komputer: ten utworzy sobie nowe imię i klucz, a stary plik klucza zachowa. Jeden klucz nie może nigdy działać na dwóch komputerach naraz: peery wzięłyby je za jeden.</translation></message>
-<message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: first right answers</source><translation>Aha: pierwsze poprawne odpowiedzi</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
+<message><source>All hours may be used.</source><translation>Można używać wszystkich godzin.</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
@@ -432,7 +432,6 @@
 <message><source>Caesar cipher</source><translation>Szyfr Cezara</translation></message>
 <message><source>Calendar</source><translation>Kalendarz</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalendarz ostatniego roku; klawisze strzałek czytają go dzień po dniu</translation></message>
-<message><source>Can this computer take part?</source><translation>Czy ten komputer może wziąć udział?</translation></message>
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
@@ -499,6 +498,7 @@
 <message><source>Choose another web.port, or 0: none.</source><translation>Wybierz inny web.port albo 0: żaden.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wybierz inny przez --home.</translation></message>
 <message><source>Choose at least one kind of question, or add your own.</source><translation>Wybierz co najmniej jeden rodzaj pytań albo dodaj własne.</translation></message>
+<message><source>Choose hours</source><translation>Wybierz godziny</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wybierz jedną z jego specjalności.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wybierz jedną z nich, na przykład %1.</translation></message>
 <message><source>Choose one of: %1.</source><translation>Wybierz jedno z: %1.</translation></message>
@@ -546,7 +546,6 @@
 <message><source>Continue</source><translation>Dalej</translation></message>
 <message><source>Continue the download</source><translation>Wznów pobieranie</translation></message>
 <message><source>Contribute anyway</source><translation>Pracuj mimo to</translation></message>
-<message><source>Contributes while you work here, too.</source><translation>Pracuje także wtedy, gdy używasz komputera.</translation></message>
 <message><source>Converting %1</source><translation>Konwersja %1</translation></message>
 <message><source>Converting %1: %2%</source><translation>Konwersja %1: %2 %</translation></message>
 <message><source>Copied</source><translation>Skopiowano</translation></message>
@@ -599,6 +598,7 @@
 <message><source>Dismiss</source><translation>Ukryj</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Ukryj tę propozycję</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
+<message><source>Does everything work here?</source><translation>Czy wszystko tu działa?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
 <message><source>Does sharing help? %1</source><translation>Czy dzielenie się pomaga? %1</translation></message>
@@ -658,7 +658,6 @@
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
 <message><source>Fetched</source><translation>Pobrano</translation></message>
-<message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
@@ -730,7 +729,6 @@
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
 <message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
 <message><source>Go to a page</source><translation>Przejdź do strony</translation></message>
-<message><source>Goes on</source><translation>Działa dalej</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
 <message><source>Goes on then, or when you resume.</source><translation>Wznowi się wtedy albo na Twoje polecenie.</translation></message>
 <message><source>Goes on when you resume.</source><translation>Wznowi się na Twoje polecenie.</translation></message>
@@ -749,13 +747,14 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
 <message><source>Hard</source><translation>Trudne</translation></message>
-<message><source>Held-out</source><translation>Test</translation></message>
 <message><source>Help</source><translation>Pomoc</translation></message>
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
+<message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
+<message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
@@ -863,8 +862,10 @@
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
+<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Zajmuje ćwierć procesora i ustępuje innym programom. Więcej przydzielisz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
+<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Zajmuje jeden rdzeń z niskim priorytetem; Twój trening trwa.</translation></message>
@@ -911,6 +912,7 @@
 <message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
+<message><source>Keep training</source><translation>Trenuj dalej</translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
@@ -1067,7 +1069,6 @@
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
-<message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>New questions</source><translation>Nowe pytania</translation></message>
@@ -1078,7 +1079,6 @@
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
 <message><source>No battery found.</source><translation>Nie znaleziono baterii.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Nie ma już punktu kontrolnego, po którym następuje.</translation></message>
-<message><source>No daily limit.</source><translation>Bez limitu dziennego.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Brak pobranych plików; wolne: %1</translation></message>
 <message><source>No engine is running for this folder.</source><translation>Dla tego folderu nie działa żaden silnik.</translation></message>
 <message><source>No gateway of this swarm answers.</source><translation>Żadna brama tego roju nie odpowiada.</translation></message>
@@ -1253,6 +1253,7 @@
 <message><source>Paused until you are away.</source><translation>Wstrzymano do czasu, aż odejdziesz.</translation></message>
 <message><source>Paused.</source><translation>Wstrzymano.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
+<message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
@@ -1277,6 +1278,7 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Preview it</source><translation>Pokaż podgląd</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
@@ -1381,6 +1383,7 @@
 <message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runda %1: %n próba na pytanie</numerusform><numerusform>Runda %1: %n próby na pytanie</numerusform><numerusform>Runda %1: %n prób na pytanie</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
+<message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
@@ -1402,7 +1405,6 @@
 <message><source>Save the share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
 <message><source>Save the table as CSV (UTF-8).</source><translation>Zapisz tabelę jako CSV (UTF-8).</translation></message>
 <message><source>Save what is on this disk, and check it.</source><translation>Zabezpiecz to, co jest na tym dysku, i sprawdź dysk.</translation></message>
-<message><source>Saved states and models take as much as they need.</source><translation>Zapisane stany i modele zajmują tyle, ile potrzebują.</translation></message>
 <message><source>Saved to %1</source><translation>Zapisano: %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Zapisano: %1. Brakuje części starszych rund, bo silnik nie odpowiedział.</translation></message>
 <message><source>Say goodbye</source><translation>Pożegnaj się</translation></message>
@@ -1457,6 +1459,7 @@
 <message><source>Share of the questions by specialty</source><translation>Udział pytań według specjalności</translation></message>
 <message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
 <message><source>Shared</source><translation>Udostępnione</translation></message>
+<message><source>Shared with</source><translation>Udostępnione</translation></message>
 <message><source>Shared with the swarm</source><translation>Udostępnione rojowi</translation></message>
 <message><source>Sharing</source><translation>Dzieli się</translation></message>
 <message><source>Sharing leads, %1 to %2</source><translation>Dzielenie się prowadzi, %1 do %2</translation></message>
@@ -1469,10 +1472,12 @@
 <message><source>Shorten them, or choose another model.</source><translation>Skróć je albo wybierz inny model.</translation></message>
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Krótsze odpowiedzi można przesłać: learning.max_new_tokens w Ustawieniach.</translation></message>
 <message><source>Shortest path</source><translation>Najkrótsza ścieżka</translation></message>
+<message><source>Show all</source><translation>Pokaż wszystko</translation></message>
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
+<message><source>Show less</source><translation>Pokaż mniej</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1548,6 +1553,7 @@
 <message><source>Store one that may read it with `waggle token`.</source><translation>Zapisz token, który może go czytać, poleceniem `waggle token`.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Mocny i w pełni otwarty; najlepiej z kartą graficzną.</translation></message>
 <message><source>Successes only</source><translation>Tylko udane</translation></message>
+<message><source>Such as games, films or talks.</source><translation>Na przykład gry, filmy lub prezentacje.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Sumy</translation></message>
 <message><source>Sunday</source><translation>Niedziela</translation></message>
@@ -1654,7 +1660,6 @@
 <message><source>The file with the questions is refused: %1.</source><translation>Plik z pytaniami został odrzucony: %1.</translation></message>
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Pliki z pytaniami %1 i %2 zostały odrzucone: w obu jest pytanie %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Początkowy wzrost wymaga czasu</translation></message>
-<message><source>The first right answer in a specialty.</source><translation>Pierwsza poprawna odpowiedź w specjalności.</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Tutaj pojawi się pierwsza poprawna odpowiedź w każdej specjalności wraz z peerem, od którego pochodzi.</translation></message>
 <message><source>The first round is not finished yet</source><translation>Pierwsza runda jeszcze się nie skończyła</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Nie można użyć folderu %1: %2.</translation></message>
@@ -1826,6 +1831,7 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
+<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu i wymyślona nazwa. Inni widzą Twój adres internetowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Znane Ci roje pojawią się tutaj, gdy silnik będzie gotowy.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>System zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
@@ -2023,6 +2029,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Odblokuj go; w systemie Linux musi działać GNOME Keyring lub KWallet. Waggle nie przechowuje tokenu nigdzie indziej.</translation></message>
 <message><source>Unpack it first.</source><translation>Najpierw rozpakuj.</translation></message>
 <message><source>Until I am away</source><translation>Do czasu, aż odejdę</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Aż będzie chłodniejszy.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Do podłączenia zasilania.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Do zapisania pierwszej rundy oba są tym samym modelem.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Do jutra rana</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Zaktualizuj Waggle, by móc kontynuować.</translation></message>
@@ -2074,6 +2082,9 @@
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle nie zapisuje plików GGUF modeli z przesuwnym oknem.</translation></message>
 <message><source>Waggle's questions</source><translation>Pytania Waggle</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: zwykłe komputery uczą się razem, peer-to-peer</translation></message>
+<message><source>Wait 10 minutes</source><translation>Czekaj 10 minut</translation></message>
+<message><source>Wait 3 minutes</source><translation>Czekaj 3 minuty</translation></message>
+<message><source>Wait 30 minutes</source><translation>Czekaj 30 minut</translation></message>
 <message><source>Wait a moment, or look at its log.</source><translation>Poczekaj chwilę albo zajrzyj do logu.</translation></message>
 <message><source>Wait for it, or stop it.</source><translation>Poczekaj na koniec albo zatrzymaj.</translation></message>
 <message><source>Wait until that is done, then start again.</source><translation>Poczekaj, aż to się skończy, i uruchom ponownie.</translation></message>
@@ -2087,15 +2098,7 @@
 <message><source>Waiting to be judged.</source><translation>Czeka na ocenę.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Czeka na użycie w nauce.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Czekanie, aż inny silnik zwolni ten folder</translation></message>
-<message><source>Waits 10 minutes</source><translation>Czeka 10 minut</translation></message>
-<message><source>Waits 3 minutes</source><translation>Czeka 3 minuty</translation></message>
-<message><source>Waits 30 minutes</source><translation>Czeka 30 minut</translation></message>
 <message><source>Waits for the engine's next start.</source><translation>Czeka na następne uruchomienie silnika.</translation></message>
-<message><source>Waits until nobody has touched it for a while.</source><translation>Czeka, aż przez jakiś czas nikt go nie dotknie.</translation></message>
-<message><source>Waits until the processor is cooler than this.</source><translation>Czeka, aż procesor będzie chłodniejszy.</translation></message>
-<message><source>Waits where data costs money, as far as the system tells.</source><translation>Czeka, gdy transfer kosztuje, o ile system to podaje.</translation></message>
-<message><source>Waits while a game, a film or a talk fills the screen.</source><translation>Czeka, gdy gra, film lub prezentacja zajmuje cały ekran.</translation></message>
-<message><source>Waits while this computer is not plugged in.</source><translation>Czeka, gdy komputer nie jest podłączony do prądu.</translation></message>
 <message><source>Watch an example</source><translation>Zobacz przykład</translation></message>
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
 <message><source>Watts while it contributes</source><translation>Waty podczas uczestnictwa</translation></message>
@@ -2108,6 +2111,7 @@
 <message><source>Welcoming…</source><translation>Przywracanie…</translation></message>
 <message><source>What answered is not the hub.</source><translation>To, co odpowiedziało, nie jest hubem.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
+<message><source>What does Waggle do?</source><translation>Co robi Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
 <message><source>What else it asks</source><translation>O co jeszcze pyta</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
@@ -2119,6 +2123,7 @@
 <message><source>What it does</source><translation>Co robi</translation></message>
 <message><source>What it has learned fits in a folder that other programs can open.</source><translation>To, czego się nauczył, mieści się w folderze, który mogą otworzyć inne programy.</translation></message>
 <message><source>What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.</source><translation>To, czego się nauczył, zostaje. Wybierz inny model albo inną jego rewizję: owner/name@revision.</translation></message>
+<message><source>What leaves my computer?</source><translation>Co opuszcza mój komputer?</translation></message>
 <message><source>What next?</source><translation>Co dalej?</translation></message>
 <message><source>What some peers gave as questions of %1 was something else, and was refused.</source><translation>To, co niektórzy podali jako pytania %1, było czymś innym i zostało odrzucone.</translation></message>
 <message><source>What the axis counts</source><translation>Co liczy oś</translation></message>
@@ -2149,6 +2154,7 @@
 <message><source>When something goes wrong</source><translation>Gdy coś pójdzie źle</translation></message>
 <message><source>When you log in</source><translation>Gdy się logujesz</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Gdy Twój model rozwiąże coś po raz pierwszy</translation></message>
+<message><source>Where data costs money, if the system reports it.</source><translation>Gdy transfer kosztuje, jeśli system o tym informuje.</translation></message>
 <message><source>Where others reach this computer. A fixed one can be opened in a router.</source><translation>Gdzie inni mogą połączyć się z tym komputerem. Stały port można otworzyć w routerze.</translation></message>
 <message><source>Where own answers fail</source><translation>Gdzie własne odpowiedzi zawodzą</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Gdzie Waggle zainstalował pip, w systemie Linux torch przynosi CUDA ze sobą.</translation></message>
@@ -2170,6 +2176,7 @@
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
+<message><source>Why is it slow?</source><translation>Dlaczego działa wolno?</translation></message>
 <message><source>Why it contributes or waits</source><translation>Dlaczego uczestniczy lub czeka</translation></message>
 <message><source>Why the curve is flat at first</source><translation>Dlaczego krzywa jest najpierw płaska</translation></message>
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
@@ -2208,7 +2215,6 @@
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
-<message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Twój wkład: %n dzień</numerusform><numerusform>Twój wkład: %n dni</numerusform><numerusform>Twój wkład: %n dni</numerusform></translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Dalej trenujesz %1, aż nowy model zostanie pobrany i sprawdzony.</translation></message>
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
@@ -2226,6 +2232,7 @@
 <message><source>You train alone</source><translation>Trenujesz w pojedynkę</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Trenujesz w pojedynkę: nikt nie odpowiada. Inni mogą być wyłączeni albo przeszkadza zapora.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Trenujesz w pojedynkę; zaproś kogoś, by uczyć się razem.</translation></message>
+<message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Trening w %n dniu</numerusform><numerusform>Trening w %n dniach</numerusform><numerusform>Trening w %n dniach</numerusform></translation></message>
 <message><source>You used</source><translation>Wykorzystano</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Oglądasz wcześniejszą rundę. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
@@ -2296,7 +2303,6 @@
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Twoje poprzednie ustawienia są w %1; wszystko ma teraz wartości fabryczne.</translation></message>
-<message><source>Your week</source><translation>Twój tydzień</translation></message>
 <message><source>Your week has no hour for it.</source><translation>W Twoim tygodniu nie ma na to godziny.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Twój tydzień pomija tę godzinę.</translation></message>
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
@@ -2533,8 +2539,8 @@
 <message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
-<message><source>round %1, after learning from %2</source><translation>runda %1, po nauce od %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>
+<message><source>round %1, from %2</source><translation>runda %1, od %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>ma %1, czyli nowszą wersję: zaktualizuj to Waggle, aby z nim trenować</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>ma %1, czyli starszą wersję: wymaga aktualizacji, aby trenować z tym Waggle</translation></message>
 <message><source>saved as UTF-16</source><translation>zapisany jako UTF-16</translation></message>

@@ -19,7 +19,7 @@ def aha_cells(aha: Aha) -> tuple[str, str]:
     """The specialty of a first right answer, and whether it was learned from a peer."""
     specialty = tr(one_line(aha.specialty))
     if aha.origin:
-        whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
+        whose = tr("round %1, from %2").replace("%2", one_line(aha.name) or peer_name("", aha.origin))
     else:
         whose = tr("round %1, found by itself")
     return specialty, whose.replace("%1", figure(aha.round))

@@ -90,9 +90,7 @@ class OfferCard(QFrame):
             gated.hide()
         set_tip(
             gated,
-            tr(
-                "A free account of huggingface.co is needed: accept its licence there, then store a token of your account with `waggle token`."
-            ),
+            tr("Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`."),
         )
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
         if not offer.good_at:
