@@ -8,6 +8,7 @@
 <message><source> ago</source><translation>vor </translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> und %n weitere</numerusform><numerusform> und %n weitere</numerusform></translation></message>
 <message numerus="yes"><source> and ignored %n misses.</source><translation><numerusform> und %n Fehlversuch übergangen.</numerusform><numerusform> und %n Fehlversuche übergangen.</numerusform></translation></message>
+<message numerus="yes"><source> and shared with %n peers</source><translation><numerusform> und mit %n Peer geteilt</numerusform><numerusform> und mit %n Peers geteilt</numerusform></translation></message>
 <message numerus="yes"><source> and took %n of yours.</source><translation><numerusform> und holte %n von dir.</numerusform><numerusform> und holte %n von dir.</numerusform></translation></message>
 <message><source>%1 %2 %3 %4</source><translation>%1. %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (du)</translation></message>
@@ -116,6 +117,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
+<message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>%1 von %2 Fachgebieten begannen mit einem Peer</translation></message>
@@ -125,9 +127,12 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 von 100 mehr als allein</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 von 100 mit Peers, %2 allein nach ebenso vielen Runden. Der Unterschied kann Zufall sein.</translation></message>
 <message><source>%1 of all</source><translation>%1 von allen</translation></message>
+<message><source>%1 of it are here</source><translation>%1 davon sind hier</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
+<message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
+<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
@@ -158,7 +163,7 @@
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Auf %1, Port %2, lässt sich nicht lauschen: %3.</translation></message>
-<message><source>%1, question %2; pinned until you ask for another</source><translation>%1, Frage %2; sie bleibt, bis du eine andere verlangst</translation></message>
+<message><source>%1, question %2</source><translation>%1, Frage %2</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: %n Datei entfernt, %2</numerusform><numerusform>%1: %n Dateien entfernt, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: eine Frage, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: von %2 bis %3</translation></message>
@@ -212,8 +217,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde hier trainiert</numerusform><numerusform>%n Runden hier trainiert</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
+<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
-<message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>Einmal lernte einer eine Art von Fragen von einem anderen.</numerusform><numerusform>%n-mal lernte einer eine Art von Fragen von einem anderen.</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
@@ -222,14 +227,14 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
+<message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
 <message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n hat deine Antworten</numerusform><numerusform>. %n haben deine Antworten</numerusform></translation></message>
+<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
-<message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n Peer holte deine Antworten</numerusform><numerusform>; %n Peers holten deine Antworten</numerusform></translation></message>
-<message><source>; dashed is what the answers of peers earned</source><translation>; gestrichelt ist, was die Antworten der Peers erzielten</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -241,6 +246,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Zuerst kommen ein paar Fragen, im Fenster.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
+<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Erste %1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
@@ -278,9 +284,10 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
-<message><source>Accept its licence on huggingface.co, then store a token of your account with `waggle token`.</source><translation>Nimm seine Lizenz auf huggingface.co an und hinterlege dann mit `waggle token` ein Token deines Kontos.</translation></message>
+<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
 <message><source>Adaptive</source><translation>Anpassend</translation></message>
@@ -304,14 +311,11 @@
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Nach einem Umzug auf einen anderen Computer: Dieser macht sich einen neuen Namen und Schlüssel und bewahrt die alte Datei auf. Ein Schlüssel darf nie auf zwei Computern zugleich laufen: Peers hielten sie für einen.</translation></message>
-<message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: %1</source><translation>Aha: %1</translation></message>
-<message><source>Aha: %1, from %2</source><translation>Aha: %1, von %2</translation></message>
-<message><source>Aha: first right answers</source><translation>Aha: erste richtige Antworten</translation></message>
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
+<message><source>All hours may be used.</source><translation>Alle Stunden dürfen genutzt werden.</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
@@ -325,6 +329,7 @@
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>
+<message><source>Alone leads, %1 to %2</source><translation>Allein führt, %1 zu %2</translation></message>
 <message><source>Also on this computer</source><translation>Auch auf diesem Computer</translation></message>
 <message><source>Always</source><translation>Immer</translation></message>
 <message><source>Always through gateways</source><translation>Immer über Gateways</translation></message>
@@ -379,7 +384,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1. Das ging am besten, aber nur %2 von %3 Antworten ließen sich so lesen.</translation></message>
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
-<message><source>Asked the way it was trained.</source><translation>Gefragt wird es so, wie es trainiert wurde.</translation></message>
 <message><source>Asking for this computer's addresses.</source><translation>Die Adressen dieses Computers werden erfragt.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Der Hub wird nach %1 gefragt</translation></message>
@@ -426,7 +430,6 @@
 <message><source>Caesar cipher</source><translation>Caesar-Chiffre</translation></message>
 <message><source>Calendar</source><translation>Kalender</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalender des letzten Jahres; Pfeiltasten lesen ihn Tag für Tag</translation></message>
-<message><source>Can this computer take part?</source><translation>Kann dieser Computer mitmachen?</translation></message>
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
@@ -493,6 +496,7 @@
 <message><source>Choose another web.port, or 0: none.</source><translation>Wähle einen anderen web.port, oder 0: keinen.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wähle einen anderen mit --home.</translation></message>
 <message><source>Choose at least one kind of question, or add your own.</source><translation>Wähle mindestens eine Art von Frage oder füge eigene hinzu.</translation></message>
+<message><source>Choose hours</source><translation>Stunden wählen</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wähle eines seiner Fachgebiete.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wähle eine davon, zum Beispiel %1.</translation></message>
 <message><source>Choose one of: %1.</source><translation>Wähle eines davon: %1.</translation></message>
@@ -540,7 +544,6 @@
 <message><source>Continue</source><translation>Weiter</translation></message>
 <message><source>Continue the download</source><translation>Download fortsetzen</translation></message>
 <message><source>Contribute anyway</source><translation>Trotzdem beitragen</translation></message>
-<message><source>Contributes while you work here, too.</source><translation>Trägt auch bei, während du hier arbeitest.</translation></message>
 <message><source>Converting %1</source><translation>%1 wird umgewandelt</translation></message>
 <message><source>Converting %1: %2%</source><translation>Wandelt %1 um: %2 %</translation></message>
 <message><source>Copied</source><translation>Kopiert</translation></message>
@@ -593,6 +596,7 @@
 <message><source>Dismiss</source><translation>Ausblenden</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Diesen Vorschlag ausblenden</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
+<message><source>Does everything work here?</source><translation>Funktioniert hier alles?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Verlangt es eine Anmeldung? Öffne eine Seite im Browser.</translation></message>
 <message><source>Does sharing help?</source><translation>Hilft das Teilen?</translation></message>
 <message><source>Does sharing help? %1</source><translation>Hilft Teilen? %1</translation></message>
@@ -653,7 +657,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Feed held. </source><translation>Eingefroren. </translation></message>
-<message><source>Fetched by</source><translation>Geholt von</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
 <message><source>Files of questions (%1)</source><translation>Dateien mit Fragen (%1)</translation></message>
@@ -676,6 +679,8 @@
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort in %1</translation></message>
+<message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
+<message><source>First right answer: %1, from %2</source><translation>Erste richtige Antwort: %1, von %2</translation></message>
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, für kleine Sprachmodelle</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
@@ -698,11 +703,11 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
+<message><source>Free account needed</source><translation>Kostenloses Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
 <message><source>From peers</source><translation>Von Peers</translation></message>
-<message><source>From the hub</source><translation>Vom Hub</translation></message>
 <message><source>From the model hub, for every home of yours.</source><translation>Vom Modell-Hub, für jeden deiner Waggle-Ordner.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Aus deiner eigenen Datei. Alle im Schwarm bekommen sie; Waggle hat ihre Fragen und Antworten nicht geprüft.</translation></message>
 <message><source>Frozen</source><translation>Eingefroren</translation></message>
@@ -722,7 +727,6 @@
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
 <message><source>Go to Settings</source><translation>Zu den Optionen</translation></message>
 <message><source>Go to a page</source><translation>Zu einer Seite gehen</translation></message>
-<message><source>Goes on</source><translation>Geht weiter</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
 <message><source>Goes on then, or when you resume.</source><translation>Geht dann weiter, oder wenn du fortsetzt.</translation></message>
 <message><source>Goes on when you resume.</source><translation>Geht weiter, wenn du fortsetzt.</translation></message>
@@ -741,15 +745,14 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
 <message><source>Hard</source><translation>Schwer</translation></message>
-<message><source>Held-out</source><translation>Prüffragen</translation></message>
-<message><source>Held-out score</source><translation>Prüfwert</translation></message>
-<message><source>Held-out score by round; the table shows the same</source><translation>Prüfwert je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Help</source><translation>Hilfe</translation></message>
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
+<message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
+<message><source>How do I invite somebody?</source><translation>Wie lade ich jemanden ein?</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
@@ -768,11 +771,13 @@
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
+<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Falls du sie gemessen hast. Sonst werden sie aus dem geschätzt, was beschäftigt ist; die Formel steht unter Du.</translation></message>
+<message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -859,10 +864,13 @@
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
+<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Es nimmt ein Viertel des Prozessors und lässt anderen Programmen den Vortritt. Mehr gibst du ihm in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
+<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>
 <message><source>It tries</source><translation>Es versucht</translation></message>
+<message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Er benutzt reasoning-gym %1, dieses Waggle %2.</translation></message>
 <message><source>It waits once a day took %1.</source><translation>Es wartet, sobald ein Tag %1 gebraucht hat.</translation></message>
 <message><source>It was another one.</source><translation>Es war eine andere.</translation></message>
@@ -905,6 +913,7 @@
 <message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
+<message><source>Keep training</source><translation>Weiter trainieren</translation></message>
 <message><source>Keep your model</source><translation>Behalte dein Modell</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Hält sich an die verlangte Form und lernt deshalb früh.</translation></message>
 <message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
@@ -943,6 +952,7 @@
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
+<message><source>Level so far, at %1</source><translation>Bisher gleichauf bei %1</translation></message>
 <message><source>Light</source><translation>Hell</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
@@ -1051,23 +1061,21 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs a free Hugging Face account</source><translation>Braucht ein kostenloses Hugging-Face-Konto</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
 <message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
-<message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
+<message><source>New questions</source><translation>Neue Fragen</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
 <message><source>No battery found.</source><translation>Kein Akku gefunden.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Es gibt keinen Stand mehr, auf den es folgt.</translation></message>
-<message><source>No daily limit.</source><translation>Ohne Tagesgrenze.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Keine Downloads; %1 sind frei</translation></message>
 <message><source>No engine is running for this folder.</source><translation>Für diesen Ordner läuft keine Engine.</translation></message>
 <message><source>No gateway of this swarm answers.</source><translation>Kein Gateway dieses Schwarms antwortet.</translation></message>
@@ -1167,8 +1175,8 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
-<message><source>Of its own</source><translation>Eigene</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
@@ -1176,10 +1184,10 @@
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
 <message><source>On %1, where it is %2</source><translation>Auf %1, wo es %2 Uhr ist</translation></message>
+<message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
-<message><source>On the hub: %1</source><translation>Auf dem Hub: %1</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
@@ -1207,7 +1215,6 @@
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
 <message><source>Order by</source><translation>Sortieren nach</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
-<message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Auch aus Antworten von Menschen können andere Modelle lernen. Deine von jetzt an teilen? Jeder im Schwarm kann sie lesen, als menschlich gekennzeichnet, und eine geteilte Antwort lässt sich nicht zurückholen.</translation></message>
 <message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
 <message><source>Other swarms</source><translation>Andere Schwärme</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
@@ -1217,6 +1224,7 @@
 <message><source>Others see it before they join</source><translation>Andere sehen ihn, bevor sie beitreten</translation></message>
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
+<message><source>Own examples</source><translation>Eigene</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
@@ -1243,6 +1251,7 @@
 <message><source>Paused until you are away.</source><translation>Pausiert, bis du weg bist.</translation></message>
 <message><source>Paused.</source><translation>Pausiert.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
+<message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
@@ -1266,6 +1275,7 @@
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
 <message><source>Price of a kWh</source><translation>Preis einer kWh</translation></message>
@@ -1345,13 +1355,12 @@
 <message><source>Reward</source><translation>Belohnung</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
+<message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
 <message><source>Right answers</source><translation>Richtige Antworten</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
-<message><source>Right answers on %1 questions your model has never trained on; the band is the 95% interval</source><translation>Richtige Antworten auf %1 Fragen, mit denen dein Modell nie trainiert hat; das Band ist das 95-%-Intervall</translation></message>
-<message><source>Right answers on a first %1 questions your model has never trained on; the band is the 95% interval</source><translation>Richtige Antworten auf erste %1 Fragen, mit denen dein Modell nie trainiert hat; das Band ist das 95-%-Intervall</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
@@ -1370,6 +1379,7 @@
 <message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
+<message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
@@ -1391,16 +1401,17 @@
 <message><source>Save the share card</source><translation>Die Karte speichern</translation></message>
 <message><source>Save the table as CSV (UTF-8).</source><translation>Speichere die Tabelle als CSV (UTF-8).</translation></message>
 <message><source>Save what is on this disk, and check it.</source><translation>Sichere, was auf diesem Datenträger ist, und prüfe ihn.</translation></message>
-<message><source>Saved states and models take as much as they need.</source><translation>Gespeicherte Stände und Modelle bekommen so viel Platz, wie sie brauchen.</translation></message>
 <message><source>Saved to %1</source><translation>Gespeichert in %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Gespeichert unter %1. Einige ältere Runden fehlen, weil die Engine nicht geantwortet hat.</translation></message>
 <message><source>Say goodbye</source><translation>Abschied nehmen</translation></message>
 <message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Sag etwas: Dein Modell antwortet, wie es heute ist, und daneben, wie es früher war.</translation></message>
 <message><source>Scales text and controls.</source><translation>Vergrößert Text und Bedienelemente.</translation></message>
+<message><source>Score on new questions</source><translation>Ergebnis bei neuen Fragen</translation></message>
+<message><source>Score on new questions by round; the table shows the same</source><translation>Ergebnis bei neuen Fragen nach Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Search</source><translation>Suchen</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
-<message><source>Searching the hub.</source><translation>Der Hub wird durchsucht.</translation></message>
+<message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
 <message><source>Seconds</source><translation>Sekunden</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message><source>See a race of two swarms</source><translation>Wettlauf zweier Schwärme ansehen</translation></message>
@@ -1441,18 +1452,22 @@
 <message><source>Share of the graphics processor</source><translation>Anteil des Grafikprozessors</translation></message>
 <message><source>Share of the processor's time</source><translation>Anteil der Prozessorzeit</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Anteil an den Fragen je Fachgebiet</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
 <message><source>Shared</source><translation>Geteilt</translation></message>
+<message><source>Shared with</source><translation>Geteilt mit</translation></message>
 <message><source>Shared with the swarm</source><translation>Mit dem Schwarm geteilt</translation></message>
 <message><source>Sharing</source><translation>Teilt</translation></message>
+<message><source>Sharing leads, %1 to %2</source><translation>Teilen führt, %1 zu %2</translation></message>
 <message><source>Sharing needs two. An invite is a link or a QR code, and costs nothing.</source><translation>Zum Teilen braucht es zwei. Eine Einladung ist ein Link oder ein QR-Code und kostet nichts.</translation></message>
 <message><source>Sharing strategy</source><translation>Austauschstrategie</translation></message>
-<message><source>Sharing won this race</source><translation>Teilen hat diesen Wettlauf gewonnen</translation></message>
+<message><source>Sharing won, %1 to %2</source><translation>Teilen hat gewonnen, %1 zu %2</translation></message>
 <message><source>Shorten it, or leave it out.</source><translation>Kürze sie oder lass sie weg.</translation></message>
 <message><source>Shorten it.</source><translation>Kürze sie.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Kürze die Listen darin.</translation></message>
 <message><source>Shorten them, or choose another model.</source><translation>Kürze sie oder wähle ein anderes Modell.</translation></message>
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Kürzere Antworten können reisen: learning.max_new_tokens in den Optionen.</translation></message>
 <message><source>Shortest path</source><translation>Kürzester Weg</translation></message>
+<message><source>Show all</source><translation>Alle zeigen</translation></message>
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
@@ -1464,6 +1479,7 @@
 <message><source>Show them</source><translation>Zeigen</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
+<message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
 <message><source>Skills</source><translation>Fähigkeiten</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
 <message><source>Sleep</source><translation>Ruhezustand</translation></message>
@@ -1533,6 +1549,7 @@
 <message><source>Store one that may read it with `waggle token`.</source><translation>Hinterlege mit `waggle token` eines, das es lesen darf.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Stark und ganz offen; am besten mit einer Grafikkarte.</translation></message>
 <message><source>Successes only</source><translation>Nur Erfolge</translation></message>
+<message><source>Such as games, films or talks.</source><translation>Etwa bei Spielen, Filmen oder Vorträgen.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Summen</translation></message>
 <message><source>Sunday</source><translation>Sonntag</translation></message>
@@ -1639,7 +1656,6 @@
 <message><source>The file with the questions is refused: %1.</source><translation>Die Datei mit den Fragen wird abgelehnt: %1.</translation></message>
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Die Dateien %1 und %2 mit den Fragen werden abgelehnt: Beide enthalten die Frage %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Der erste Anstieg braucht etwas Zeit</translation></message>
-<message><source>The first right answer in a specialty.</source><translation>Die erste richtige Antwort in einem Fachgebiet.</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Die erste richtige Antwort in jedem Fachgebiet steht dann hier, mit dem Peer, von dem sie gelernt wurde.</translation></message>
 <message><source>The first round is not finished yet</source><translation>Die erste Runde ist noch nicht fertig</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Der Ordner %1 lässt sich nicht benutzen: %2.</translation></message>
@@ -1665,7 +1681,6 @@
 <message><source>The hub has %1 no more as it was when its training here began.</source><translation>Der Hub hat %1 nicht mehr so, wie es war, als sein Training hier begann.</translation></message>
 <message><source>The hub has lost a file of %1.</source><translation>Der Hub hat eine Datei von %1 verloren.</translation></message>
 <message><source>The hub has no model %1.</source><translation>Der Hub hat kein Modell %1.</translation></message>
-<message><source>The hub has no model for texts with such a name whose weights Waggle can read.</source><translation>Der Hub hat kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>The hub refuses %1 to your token.</source><translation>Der Hub verweigert deinem Token %1.</translation></message>
 <message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Der Hub schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht öffnen: %2.</translation></message>
@@ -1772,6 +1787,7 @@
 <message><source>The questions of this swarm are not complete.</source><translation>Die Fragen dieses Schwarms sind nicht vollständig.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Die Fragen brauchen gepackt %1 Bytes.</translation></message>
 <message><source>The race ended by itself</source><translation>Der Wettlauf endete von selbst</translation></message>
+<message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
 <message><source>The reward is %1, down from %2.</source><translation>Die Belohnung ist %1, vorher %2.</translation></message>
@@ -1813,6 +1829,7 @@
 <message><source>The swarm that you chose</source><translation>Der Schwarm, den du gewählt hast,</translation></message>
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
+<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells und ein erfundener Name. Andere sehen deine Internetadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Die Schwärme, die du kennst, erscheinen hier, wenn die Engine bereit ist.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>Das System hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
@@ -1940,7 +1957,7 @@
 <message><source>This swarm was looked at before the engine started again.</source><translation>Dieser Schwarm wurde angesehen, bevor die Engine neu startete.</translation></message>
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Dieser Schwarm ist für ein älteres Waggle gemacht: Jemand muss ihn neu gründen.</translation></message>
 <message><source>This takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
-<message><source>This time sharing did not win: alone was better</source><translation>Diesmal hat Teilen nicht gewonnen: allein war besser</translation></message>
+<message><source>This time alone won, %1 to %2</source><translation>Diesmal hat Allein gewonnen, %1 zu %2</translation></message>
 <message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Dieses winzige Modell lernte nur Rätsel und plaudert schlecht: Es hält jede Nachricht für ein Rätsel für sich.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Wer antwortet, kann nicht mit diesem Waggle trainieren: Die Seite Peers sagt, warum. Du trainierst allein.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Über ein Gateway: Dieser Computer verbindet sich mit niemandem direkt. Dein Beitrag zählt genauso.</translation></message>
@@ -1958,7 +1975,7 @@
 <message><source>To load the model again takes %1 GB, and %2 GB of memory are free for it.</source><translation>Das Modell noch einmal zu laden, braucht %1 GB, und dafür sind %2 GB Speicher frei.</translation></message>
 <message><source>Today's energy is used up: %1 of %2 kWh, estimated.</source><translation>Die Energie für heute ist verbraucht: %1 von %2 kWh, geschätzt.</translation></message>
 <message><source>Today's energy lasts: %1 of %2 kWh, estimated.</source><translation>Die Energie für heute reicht: %1 von %2 kWh, geschätzt.</translation></message>
-<message><source>Too close to call this time</source><translation>Diesmal zu knapp für ein Urteil</translation></message>
+<message><source>Too close to call: sharing %1, alone %2</source><translation>Zu knapp für ein Urteil: Teilen %1, allein %2</translation></message>
 <message><source>Too early to say</source><translation>Noch zu früh</translation></message>
 <message><source>Too large</source><translation>Zu groß</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
@@ -2000,7 +2017,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Zwei Übungsschwärme auf diesem Computer; einer von ihnen teilt</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
-<message><source>Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme zu viert beginnen mit demselben kleinen Modell und demselben Glück. Im einen lernt jeder nur aus eigenen Antworten, im anderen teilen sie ihre. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt, wie es ist.</translation></message>
+<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell und demselben Zufall. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
 <message><source>Unchecked</source><translation>Ungeprüft</translation></message>
 <message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft (%1): Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
 <message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft: Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
@@ -2011,6 +2028,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
 <message><source>Unpack it first.</source><translation>Entpacke sie zuerst.</translation></message>
 <message><source>Until I am away</source><translation>Bis ich weg bin</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist als so viel.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Bis er wieder am Netz ist.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Bis die erste Runde gesichert ist, sind beide dasselbe Modell.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Bis morgen früh</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Aktualisiere Waggle, um damit weiterzumachen.</translation></message>
@@ -2024,7 +2043,6 @@
 <message><source>Use of this computer</source><translation>Nutzung dieses Computers</translation></message>
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
-<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Nutzt einen Kern mit niedriger Priorität; dein Training läuft weiter. Sieh dir solange andere Seiten an: Waggle sagt, wie es ausgeht.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Wörtlich, neueste zuerst. Nur im Speicher gehalten.</translation></message>
@@ -2063,6 +2081,9 @@
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle schreibt keine GGUF-Dateien von Modellen mit gleitenden Fenstern.</translation></message>
 <message><source>Waggle's questions</source><translation>Von Waggle</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: gewöhnliche Computer lernen zusammen, Peer zu Peer</translation></message>
+<message><source>Wait 10 minutes</source><translation>10 Minuten warten</translation></message>
+<message><source>Wait 3 minutes</source><translation>3 Minuten warten</translation></message>
+<message><source>Wait 30 minutes</source><translation>30 Minuten warten</translation></message>
 <message><source>Wait a moment, or look at its log.</source><translation>Warte einen Moment, oder sieh in sein Protokoll.</translation></message>
 <message><source>Wait for it, or stop it.</source><translation>Warte sie ab oder halte sie an.</translation></message>
 <message><source>Wait until that is done, then start again.</source><translation>Warte, bis das fertig ist, und starte dann neu.</translation></message>
@@ -2076,15 +2097,7 @@
 <message><source>Waiting to be judged.</source><translation>Wartet auf die Bewertung.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Wartet darauf, zum Lernen genutzt zu werden.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Warten, bis eine andere Engine diesen Ordner verlassen hat</translation></message>
-<message><source>Waits 10 minutes</source><translation>Wartet 10 Minuten</translation></message>
-<message><source>Waits 3 minutes</source><translation>Wartet 3 Minuten</translation></message>
-<message><source>Waits 30 minutes</source><translation>Wartet 30 Minuten</translation></message>
 <message><source>Waits for the engine's next start.</source><translation>Wartet auf den nächsten Start der Engine.</translation></message>
-<message><source>Waits until nobody has touched it for a while.</source><translation>Wartet, bis ihn eine Weile niemand berührt hat.</translation></message>
-<message><source>Waits until the processor is cooler than this.</source><translation>Wartet, bis der Prozessor kühler ist als das.</translation></message>
-<message><source>Waits where data costs money, as far as the system tells.</source><translation>Wartet, wo Daten Geld kosten, soweit das System es verrät.</translation></message>
-<message><source>Waits while a game, a film or a talk fills the screen.</source><translation>Wartet, während ein Spiel, ein Film oder ein Vortrag den Bildschirm füllt.</translation></message>
-<message><source>Waits while this computer is not plugged in.</source><translation>Wartet, während dieser Computer nicht am Strom hängt.</translation></message>
 <message><source>Watch an example</source><translation>Ein Beispiel ansehen</translation></message>
 <message><source>Watch it try</source><translation>Zusehen</translation></message>
 <message><source>Watts while it contributes</source><translation>Watt, während es beiträgt</translation></message>
@@ -2097,9 +2110,11 @@
 <message><source>Welcoming…</source><translation>Wird zugelassen…</translation></message>
 <message><source>What answered is not the hub.</source><translation>Was antwortete, ist nicht der Hub.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
+<message><source>What does Waggle do?</source><translation>Was macht Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
 <message><source>What else it asks</source><translation>Was er sonst noch fragt</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>Was Experimente aufheben, um das nächste Mal schneller zu sein.</translation></message>
+<message><source>What is 7 × 6?</source><translation>Was ist 7 × 6?</translation></message>
 <message><source>What is shown</source><translation>Was gezeigt wird</translation></message>
 <message><source>What is trained</source><translation>Was trainiert wird</translation></message>
 <message><source>What it asks</source><translation>Was er fragt</translation></message>
@@ -2107,6 +2122,7 @@
 <message><source>What it does</source><translation>Was es tut</translation></message>
 <message><source>What it has learned fits in a folder that other programs can open.</source><translation>Was es gelernt hat, passt in einen Ordner, den andere Programme öffnen können.</translation></message>
 <message><source>What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.</source><translation>Was es gelernt hat, bleibt. Wähle ein anderes Modell, oder eine andere Revision davon: owner/name@revision.</translation></message>
+<message><source>What leaves my computer?</source><translation>Was verlässt meinen Computer?</translation></message>
 <message><source>What next?</source><translation>Was jetzt?</translation></message>
 <message><source>What some peers gave as questions of %1 was something else, and was refused.</source><translation>Was manche als Fragen von %1 gaben, war etwas anderes und wurde abgelehnt.</translation></message>
 <message><source>What the axis counts</source><translation>Was die Achse zählt</translation></message>
@@ -2128,7 +2144,6 @@
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
-<message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Was deine Antworten beim Training verdienen; blass ist jede Runde, kräftig das Mittel über %1</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Was dein Computer beiträgt, wird hier ab seiner ersten Runde gezählt.</translation></message>
 <message><source>What your model is asked now</source><translation>Was dein Modell jetzt gefragt wird</translation></message>
@@ -2140,6 +2155,7 @@
 <message><source>When something goes wrong</source><translation>Wenn etwas schiefgeht</translation></message>
 <message><source>When you log in</source><translation>Wenn du dich anmeldest</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Wenn dein Modell etwas zum ersten Mal löst</translation></message>
+<message><source>Where data costs money, if the system reports it.</source><translation>Wo Daten Geld kosten, wenn das System es meldet.</translation></message>
 <message><source>Where others reach this computer. A fixed one can be opened in a router.</source><translation>Wo andere diesen Computer erreichen. Ein fester lässt sich im Router öffnen.</translation></message>
 <message><source>Where own answers fail</source><translation>Wo eigene Antworten scheitern</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Wo pip Waggle installiert hat, bringt torch unter Linux CUDA mit.</translation></message>
@@ -2155,11 +2171,13 @@
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
+<message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
+<message><source>Why is it slow?</source><translation>Warum ist es langsam?</translation></message>
 <message><source>Why it contributes or waits</source><translation>Warum es beiträgt oder wartet</translation></message>
 <message><source>Why the curve is flat at first</source><translation>Warum die Kurve erst flach ist</translation></message>
 <message><source>Why?</source><translation>Warum?</translation></message>
@@ -2168,7 +2186,6 @@
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Bei 25 wird außer beim Starter nach Zeit gemessen, zuerst an wenigen Fragen.</translation></message>
 <message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Bei 8 weniger, wo eine Runde über zwei Minuten dauern würde.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
-<message><source>With sharing %2 of %1 new questions were answered correctly, alone %3.</source><translation>Mit Teilen wurden %2 von %1 neuen Fragen richtig beantwortet, allein %3.</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
 <message><source>With whom?</source><translation>Mit wem?</translation></message>
@@ -2177,7 +2194,7 @@
 <message><source>Word sequence reversal</source><translation>Wortfolge umkehren</translation></message>
 <message><source>Word sorting</source><translation>Wörter sortieren</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wird von der ersten Runde an ausgerechnet.</translation></message>
-<message><source>Write a message; Enter sends it, Shift+Enter begins a line</source><translation>Schreib eine Nachricht; Enter sendet sie, Umschalt+Enter beginnt eine Zeile</translation></message>
+<message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Schreibe eine Nachricht; Eingabe sendet sie, Umschalt+Eingabe fügt eine Zeile ein</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Schreibe einen Text in Anführungszeichen oder eine Zahl.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Schreibe https:// davor, oder lösche die Variable %1.</translation></message>
 <message><source>Write it in quotes.</source><translation>Schreibe sie in Anführungszeichen.</translation></message>
@@ -2199,8 +2216,8 @@
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
 <message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>
+<message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
-<message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Du hast an %n Tag beigetragen</numerusform><numerusform>Du hast an %n Tagen beigetragen</numerusform></translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Du trainierst weiter %1, bis das neue Modell da und geprüft ist.</translation></message>
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
@@ -2216,6 +2233,7 @@
 <message><source>You train alone</source><translation>Du trainierst allein</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Du trainierst allein: Niemand antwortet. Die anderen sind vielleicht aus, oder eine Firewall steht im Weg.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Du trainierst allein; lade jemanden ein, um gemeinsam zu lernen.</translation></message>
+<message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Du hast an %n Tag trainiert</numerusform><numerusform>Du hast an %n Tagen trainiert</numerusform></translation></message>
 <message><source>You used</source><translation>Genutzt</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Du bist bei einer früheren Runde. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Du merkst nichts davon: ein Viertel der Kerne, mindestens einer, und alles andere hat Vorrang.</translation></message>
@@ -2227,7 +2245,7 @@
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
-<message><source>Your answer first, if you like; it stays here</source><translation>Deine Antwort zuerst, wenn du magst; sie bleibt hier</translation></message>
+<message><source>Your answer first, if you like. It stays on this computer.</source><translation>Erst deine Antwort, wenn du magst. Sie bleibt auf diesem Computer.</translation></message>
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
@@ -2285,7 +2303,6 @@
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Deine Optionen von vorher sind in %1; alles ist eingestellt wie bei der Auslieferung.</translation></message>
-<message><source>Your week</source><translation>Deine Woche</translation></message>
 <message><source>Your week has no hour for it.</source><translation>Deine Woche hat keine Stunde dafür.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Deine Woche lässt diese Stunde aus.</translation></message>
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
@@ -2487,7 +2504,6 @@
 <message><source>nobody here has that name</source><translation>niemand heißt hier so</translation></message>
 <message><source>none</source><translation>keiner</translation></message>
 <message><source>none broke a rule</source><translation>keine mit Regelverstoß</translation></message>
-<message><source>not complete, %1 are here</source><translation>nicht vollständig, %1 sind da</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>
 <message><source>not finite</source><translation>nicht endlich</translation></message>
@@ -2502,6 +2518,7 @@
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
+<message><source>of the new questions</source><translation>der neuen Fragen</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
@@ -2524,8 +2541,8 @@
 <message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
-<message><source>round %1, after learning from %2</source><translation>Runde %1, nach dem Lernen von %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
+<message><source>round %1, from %2</source><translation>Runde %1, von %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>Bei ihm läuft %1, das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>Bei ihm läuft %1, das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren</translation></message>
 <message><source>saved as UTF-16</source><translation>als UTF-16 gespeichert</translation></message>

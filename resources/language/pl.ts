@@ -8,6 +8,7 @@
 <message><source> ago</source><translation> temu</translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform></translation></message>
 <message numerus="yes"><source> and ignored %n misses.</source><translation><numerusform> i pominął %n chybienie.</numerusform><numerusform> i pominął %n chybienia.</numerusform><numerusform> i pominął %n chybień.</numerusform></translation></message>
+<message numerus="yes"><source> and shared with %n peers</source><translation><numerusform>, odpowiedzi pobrał %n peer</numerusform><numerusform>, odpowiedzi pobrały %n peery</numerusform><numerusform>, odpowiedzi pobrało %n peerów</numerusform></translation></message>
 <message numerus="yes"><source> and took %n of yours.</source><translation><numerusform> i wziął %n od Ciebie.</numerusform><numerusform> i wziął %n od Ciebie.</numerusform><numerusform> i wziął %n od Ciebie.</numerusform></translation></message>
 <message><source>%1 %2 %3 %4</source><translation>%1 %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (Ty)</translation></message>
@@ -116,6 +117,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
+<message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 skills began with a peer</source><translation>Zaczęło się od peera: %1 z %2 umiejętności</translation></message>
@@ -125,9 +127,12 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 na 100 więcej niż samodzielnie</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
+<message><source>%1 of it are here</source><translation>pobrano %1</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
+<message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
+<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 pytań spoza treningu; pasmo: margines błędu</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
@@ -158,7 +163,7 @@
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
 <message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Nie da się nasłuchiwać na %1, port %2: %3.</translation></message>
-<message><source>%1, question %2; pinned until you ask for another</source><translation>%1, pytanie %2; zostaje, dopóki nie poprosisz o inne</translation></message>
+<message><source>%1, question %2</source><translation>%1, pytanie %2</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: usunięto %n plik, %2</numerusform><numerusform>%1: usunięto %n pliki, %2</numerusform><numerusform>%1: usunięto %n plików, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: pytanie, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: od %2 do %3</translation></message>
@@ -212,8 +217,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
+<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
-<message numerus="yes"><source>%n times one learned a kind of question from another.</source><translation><numerusform>%n raz jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform><numerusform>%n razy jeden nauczył się od drugiego nowego rodzaju pytań.</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
@@ -222,14 +227,14 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
+<message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
 <message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n ma Twoje odpowiedzi</numerusform><numerusform>. %n mają Twoje odpowiedzi</numerusform><numerusform>. %n ma Twoje odpowiedzi</numerusform></translation></message>
+<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
-<message numerus="yes"><source>; %n peers fetched your answers</source><translation><numerusform>; %n peer pobrał Twoje odpowiedzi</numerusform><numerusform>; %n peery pobrały Twoje odpowiedzi</numerusform><numerusform>; %n peerów pobrało Twoje odpowiedzi</numerusform></translation></message>
-<message><source>; dashed is what the answers of peers earned</source><translation>; linia przerywana: tyle zdobyły odpowiedzi peerów</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -241,6 +246,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Najpierw kilka pytań, w oknie.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
+<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Pierwsze pytania spoza treningu: %1; pasmo: margines błędu</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
@@ -278,9 +284,10 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
-<message><source>Accept its licence on huggingface.co, then store a token of your account with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, a potem zapisz token swojego konta poleceniem `waggle token`.</translation></message>
+<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
 <message><source>Adaptive</source><translation>Adaptacyjnie</translation></message>
@@ -304,14 +311,11 @@
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Po przeprowadzce na inny komputer: ten utworzy sobie nowe imię i klucz, a stary plik klucza zachowa. Jeden klucz nie może nigdy działać na dwóch komputerach naraz: peery wzięłyby je za jeden.</translation></message>
-<message><source>Aha</source><translation>Aha</translation></message>
-<message><source>Aha: %1</source><translation>Aha: %1</translation></message>
-<message><source>Aha: %1, from %2</source><translation>Aha: %1, od %2</translation></message>
-<message><source>Aha: first right answers</source><translation>Aha: pierwsze poprawne odpowiedzi</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
+<message><source>All hours may be used.</source><translation>Można używać wszystkich godzin.</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
@@ -325,6 +329,7 @@
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>
+<message><source>Alone leads, %1 to %2</source><translation>Samodzielność prowadzi, %1 do %2</translation></message>
 <message><source>Also on this computer</source><translation>Także na tym komputerze</translation></message>
 <message><source>Always</source><translation>Zawsze</translation></message>
 <message><source>Always through gateways</source><translation>Zawsze przez bramy</translation></message>
@@ -379,7 +384,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1. To działało najlepiej, ale i tak dało się odczytać tylko %2 z %3 odpowiedzi.</translation></message>
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
-<message><source>Asked the way it was trained.</source><translation>Pytania dostaje tak, jak w treningu.</translation></message>
 <message><source>Asking for this computer's addresses.</source><translation>Sprawdzanie adresów tego komputera.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Sprawdzanie %1 w hubie</translation></message>
@@ -426,7 +430,6 @@
 <message><source>Caesar cipher</source><translation>Szyfr Cezara</translation></message>
 <message><source>Calendar</source><translation>Kalendarz</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalendarz ostatniego roku; klawisze strzałek czytają go dzień po dniu</translation></message>
-<message><source>Can this computer take part?</source><translation>Czy ten komputer może wziąć udział?</translation></message>
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
@@ -493,6 +496,7 @@
 <message><source>Choose another web.port, or 0: none.</source><translation>Wybierz inny web.port albo 0: żaden.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wybierz inny przez --home.</translation></message>
 <message><source>Choose at least one kind of question, or add your own.</source><translation>Wybierz co najmniej jeden rodzaj pytań albo dodaj własne.</translation></message>
+<message><source>Choose hours</source><translation>Wybierz godziny</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wybierz jedną z jego specjalności.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wybierz jedną z nich, na przykład %1.</translation></message>
 <message><source>Choose one of: %1.</source><translation>Wybierz jedno z: %1.</translation></message>
@@ -540,7 +544,6 @@
 <message><source>Continue</source><translation>Dalej</translation></message>
 <message><source>Continue the download</source><translation>Wznów pobieranie</translation></message>
 <message><source>Contribute anyway</source><translation>Pracuj mimo to</translation></message>
-<message><source>Contributes while you work here, too.</source><translation>Pracuje także wtedy, gdy używasz komputera.</translation></message>
 <message><source>Converting %1</source><translation>Konwersja %1</translation></message>
 <message><source>Converting %1: %2%</source><translation>Konwersja %1: %2 %</translation></message>
 <message><source>Copied</source><translation>Skopiowano</translation></message>
@@ -593,6 +596,7 @@
 <message><source>Dismiss</source><translation>Ukryj</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Ukryj tę propozycję</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
+<message><source>Does everything work here?</source><translation>Czy wszystko tu działa?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
 <message><source>Does sharing help? %1</source><translation>Czy dzielenie się pomaga? %1</translation></message>
@@ -653,7 +657,6 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Wstrzymane, dopóki wskaźnik jest nad listą. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
-<message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
@@ -676,6 +679,8 @@
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
+<message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
+<message><source>First right answer: %1, from %2</source><translation>Pierwsza dobra odpowiedź: %1, od %2</translation></message>
 <message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
@@ -698,11 +703,11 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
+<message><source>Free account needed</source><translation>Wymaga darmowego konta</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
 <message><source>From peers</source><translation>Od peerów</translation></message>
-<message><source>From the hub</source><translation>Z huba</translation></message>
 <message><source>From the model hub, for every home of yours.</source><translation>Z huba modeli, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Z Twojego pliku. Dostają go wszyscy w roju; Waggle nie sprawdził jego pytań i odpowiedzi.</translation></message>
 <message><source>Frozen</source><translation>Wstrzymane</translation></message>
@@ -722,7 +727,6 @@
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
 <message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
 <message><source>Go to a page</source><translation>Przejdź do strony</translation></message>
-<message><source>Goes on</source><translation>Działa dalej</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
 <message><source>Goes on then, or when you resume.</source><translation>Wznowi się wtedy albo na Twoje polecenie.</translation></message>
 <message><source>Goes on when you resume.</source><translation>Wznowi się na Twoje polecenie.</translation></message>
@@ -741,15 +745,14 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
 <message><source>Hard</source><translation>Trudne</translation></message>
-<message><source>Held-out</source><translation>Test</translation></message>
-<message><source>Held-out score</source><translation>Wynik testu</translation></message>
-<message><source>Held-out score by round; the table shows the same</source><translation>Wynik testu według rund; tabela pokazuje to samo</translation></message>
 <message><source>Help</source><translation>Pomoc</translation></message>
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
+<message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
+<message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
@@ -768,11 +771,13 @@
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
+<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
+<message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -859,10 +864,13 @@
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
+<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Zajmuje ćwierć procesora i ustępuje innym programom. Więcej przydzielisz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
+<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
+<message><source>It uses one core at low priority; your training continues.</source><translation>Zajmuje jeden rdzeń z niskim priorytetem; Twój trening trwa.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Używa reasoning-gym %1, a to Waggle %2.</translation></message>
 <message><source>It waits once a day took %1.</source><translation>Czeka, gdy w ciągu dnia zużyje %1.</translation></message>
 <message><source>It was another one.</source><translation>To była inna.</translation></message>
@@ -905,6 +913,7 @@
 <message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
+<message><source>Keep training</source><translation>Trenuj dalej</translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
@@ -943,6 +952,7 @@
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
+<message><source>Level so far, at %1</source><translation>Na razie remis: %1</translation></message>
 <message><source>Light</source><translation>Jasny</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
@@ -1051,23 +1061,21 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs a free Hugging Face account</source><translation>Wymaga bezpłatnego konta Hugging Face</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
-<message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
+<message><source>New questions</source><translation>Nowe pytania</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
 <message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
 <message><source>No battery found.</source><translation>Nie znaleziono baterii.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Nie ma już punktu kontrolnego, po którym następuje.</translation></message>
-<message><source>No daily limit.</source><translation>Bez limitu dziennego.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Brak pobranych plików; wolne: %1</translation></message>
 <message><source>No engine is running for this folder.</source><translation>Dla tego folderu nie działa żaden silnik.</translation></message>
 <message><source>No gateway of this swarm answers.</source><translation>Żadna brama tego roju nie odpowiada.</translation></message>
@@ -1167,8 +1175,8 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Z %1 nowych pytań dobrze odpowiedziano na %2 przy dzieleniu się i na %3 w pojedynkę.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
-<message><source>Of its own</source><translation>Własne</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
@@ -1176,10 +1184,10 @@
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
 <message><source>On %1, where it is %2</source><translation>Na %1, gdzie jest %2</translation></message>
+<message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
-<message><source>On the hub: %1</source><translation>W hubie: %1</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
@@ -1207,7 +1215,6 @@
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
 <message><source>Order by</source><translation>Sortuj według</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
-<message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
 <message><source>Other swarms</source><translation>Inne roje</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
@@ -1217,6 +1224,7 @@
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
+<message><source>Own examples</source><translation>Własne</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
@@ -1243,6 +1251,7 @@
 <message><source>Paused until you are away.</source><translation>Wstrzymano do czasu, aż odejdziesz.</translation></message>
 <message><source>Paused.</source><translation>Wstrzymano.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
+<message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
@@ -1266,6 +1275,7 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
@@ -1345,13 +1355,12 @@
 <message><source>Reward</source><translation>Nagroda</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
+<message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
 <message><source>Right answers</source><translation>Dobre odpowiedzi</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
-<message><source>Right answers on %1 questions your model has never trained on; the band is the 95% interval</source><translation>Dobre odpowiedzi na pytania, na których Twój model nigdy nie trenował (%1); pasmo to przedział ufności 95 %</translation></message>
-<message><source>Right answers on a first %1 questions your model has never trained on; the band is the 95% interval</source><translation>Dobre odpowiedzi na pierwsze pytania, na których Twój model nigdy nie trenował (%1); pasmo to przedział ufności 95 %</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
@@ -1370,6 +1379,7 @@
 <message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runda %1: %n próba na pytanie</numerusform><numerusform>Runda %1: %n próby na pytanie</numerusform><numerusform>Runda %1: %n prób na pytanie</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
+<message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
@@ -1391,16 +1401,17 @@
 <message><source>Save the share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
 <message><source>Save the table as CSV (UTF-8).</source><translation>Zapisz tabelę jako CSV (UTF-8).</translation></message>
 <message><source>Save what is on this disk, and check it.</source><translation>Zabezpiecz to, co jest na tym dysku, i sprawdź dysk.</translation></message>
-<message><source>Saved states and models take as much as they need.</source><translation>Zapisane stany i modele zajmują tyle, ile potrzebują.</translation></message>
 <message><source>Saved to %1</source><translation>Zapisano: %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Zapisano: %1. Brakuje części starszych rund, bo silnik nie odpowiedział.</translation></message>
 <message><source>Say goodbye</source><translation>Pożegnaj się</translation></message>
 <message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Powiedz coś: Twój model odpowie tak jak teraz, a obok tak jak dawniej.</translation></message>
 <message><source>Scales text and controls.</source><translation>Skaluje tekst i elementy sterujące.</translation></message>
+<message><source>Score on new questions</source><translation>Wynik na nowych pytaniach</translation></message>
+<message><source>Score on new questions by round; the table shows the same</source><translation>Wynik na nowych pytaniach według rund; tabela pokazuje to samo</translation></message>
 <message><source>Search</source><translation>Szukaj</translation></message>
 <message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
-<message><source>Searching the hub.</source><translation>Przeszukiwanie hubu.</translation></message>
+<message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message><source>See a race of two swarms</source><translation>Zobacz wyścig dwóch rojów</translation></message>
@@ -1441,18 +1452,22 @@
 <message><source>Share of the graphics processor</source><translation>Udział procesora graficznego</translation></message>
 <message><source>Share of the processor's time</source><translation>Udział czasu procesora</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Udział pytań według specjalności</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
 <message><source>Shared</source><translation>Udostępnione</translation></message>
+<message><source>Shared with</source><translation>Udostępnione</translation></message>
 <message><source>Shared with the swarm</source><translation>Udostępnione rojowi</translation></message>
 <message><source>Sharing</source><translation>Dzieli się</translation></message>
+<message><source>Sharing leads, %1 to %2</source><translation>Dzielenie się prowadzi, %1 do %2</translation></message>
 <message><source>Sharing needs two. An invite is a link or a QR code, and costs nothing.</source><translation>Do wymiany trzeba dwojga. Zaproszenie to link albo kod QR i nic nie kosztuje.</translation></message>
 <message><source>Sharing strategy</source><translation>Strategia wymiany</translation></message>
-<message><source>Sharing won this race</source><translation>Wymiana wygrała ten wyścig</translation></message>
+<message><source>Sharing won, %1 to %2</source><translation>Dzielenie się wygrało, %1 do %2</translation></message>
 <message><source>Shorten it, or leave it out.</source><translation>Skróć albo pomiń.</translation></message>
 <message><source>Shorten it.</source><translation>Skróć.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Skróć listy, które zawierają.</translation></message>
 <message><source>Shorten them, or choose another model.</source><translation>Skróć je albo wybierz inny model.</translation></message>
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Krótsze odpowiedzi można przesłać: learning.max_new_tokens w Ustawieniach.</translation></message>
 <message><source>Shortest path</source><translation>Najkrótsza ścieżka</translation></message>
+<message><source>Show all</source><translation>Pokaż wszystko</translation></message>
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
@@ -1464,6 +1479,7 @@
 <message><source>Show them</source><translation>Pokaż je</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
+<message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
 <message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
 <message><source>Sleep</source><translation>Usypianie</translation></message>
@@ -1533,6 +1549,7 @@
 <message><source>Store one that may read it with `waggle token`.</source><translation>Zapisz token, który może go czytać, poleceniem `waggle token`.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Mocny i w pełni otwarty; najlepiej z kartą graficzną.</translation></message>
 <message><source>Successes only</source><translation>Tylko udane</translation></message>
+<message><source>Such as games, films or talks.</source><translation>Na przykład gry, filmy lub prezentacje.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Sumy</translation></message>
 <message><source>Sunday</source><translation>Niedziela</translation></message>
@@ -1639,7 +1656,6 @@
 <message><source>The file with the questions is refused: %1.</source><translation>Plik z pytaniami został odrzucony: %1.</translation></message>
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Pliki z pytaniami %1 i %2 zostały odrzucone: w obu jest pytanie %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Początkowy wzrost wymaga czasu</translation></message>
-<message><source>The first right answer in a specialty.</source><translation>Pierwsza poprawna odpowiedź w specjalności.</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Tutaj pojawi się pierwsza poprawna odpowiedź w każdej specjalności wraz z peerem, od którego pochodzi.</translation></message>
 <message><source>The first round is not finished yet</source><translation>Pierwsza runda jeszcze się nie skończyła</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Nie można użyć folderu %1: %2.</translation></message>
@@ -1665,7 +1681,6 @@
 <message><source>The hub has %1 no more as it was when its training here began.</source><translation>Hub nie ma już %1 w wersji, od której zaczął się trening tutaj.</translation></message>
 <message><source>The hub has lost a file of %1.</source><translation>W hubie zaginął plik z %1.</translation></message>
 <message><source>The hub has no model %1.</source><translation>W hubie nie ma modelu %1.</translation></message>
-<message><source>The hub has no model for texts with such a name whose weights Waggle can read.</source><translation>W hubie nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>The hub refuses %1 to your token.</source><translation>Hub odmawia Twojemu tokenowi dostępu do %1.</translation></message>
 <message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Hub wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Nie można otworzyć pliku tożsamości %1: %2.</translation></message>
@@ -1772,6 +1787,7 @@
 <message><source>The questions of this swarm are not complete.</source><translation>Pytania tego roju nie są kompletne.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Rozmiar pytań po kompresji w bajtach: %1.</translation></message>
 <message><source>The race ended by itself</source><translation>Wyścig zakończył się sam</translation></message>
+<message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
 <message><source>The reward is %1, down from %2.</source><translation>Nagroda wynosi %1, wcześniej było więcej: %2.</translation></message>
@@ -1813,6 +1829,7 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
+<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu i wymyślona nazwa. Inni widzą Twój adres internetowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Znane Ci roje pojawią się tutaj, gdy silnik będzie gotowy.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>System zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
@@ -1940,7 +1957,7 @@
 <message><source>This swarm was looked at before the engine started again.</source><translation>Ten rój oglądano przed ponownym uruchomieniem silnika.</translation></message>
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Ten rój utworzono dla starszej wersji Waggle: ktoś musi utworzyć go od nowa.</translation></message>
 <message><source>This takes a few seconds.</source><translation>To potrwa kilka sekund.</translation></message>
-<message><source>This time sharing did not win: alone was better</source><translation>Tym razem dzielenie się nie wygrało: w pojedynkę było lepiej</translation></message>
+<message><source>This time alone won, %1 to %2</source><translation>Tym razem wygrała samodzielność, %1 do %2</translation></message>
 <message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Ten malutki model uczył się tylko zagadek, więc słabo rozmawia: każdą wiadomość traktuje jak osobną zagadkę.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Ci, którzy odpowiadają, nie mogą trenować z tą wersją Waggle: powód podaje strona Peery. Trenujesz w pojedynkę.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Przez bramę: ten komputer z nikim się nie łączy. Twój udział liczy się tak samo.</translation></message>
@@ -1958,7 +1975,7 @@
 <message><source>To load the model again takes %1 GB, and %2 GB of memory are free for it.</source><translation>Ponowne załadowanie modelu wymaga %1 GB, a wolne na to jest %2 GB pamięci.</translation></message>
 <message><source>Today's energy is used up: %1 of %2 kWh, estimated.</source><translation>Dzisiejsza energia jest wyczerpana: %1 z %2 kWh (szacunkowo).</translation></message>
 <message><source>Today's energy lasts: %1 of %2 kWh, estimated.</source><translation>Dzisiejszej energii wystarcza: %1 z %2 kWh (szacunkowo).</translation></message>
-<message><source>Too close to call this time</source><translation>Tym razem zbyt wyrównane, by rozstrzygnąć</translation></message>
+<message><source>Too close to call: sharing %1, alone %2</source><translation>Zbyt blisko remisu: razem %1, osobno %2</translation></message>
 <message><source>Too early to say</source><translation>Za wcześnie, by ocenić</translation></message>
 <message><source>Too large</source><translation>Za duży</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
@@ -2000,7 +2017,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Dwa ćwiczebne roje na tym komputerze, z których jeden się dzieli</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
-<message><source>Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa czteroosobowe roje zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każdy uczy się tylko na własnych odpowiedziach, w drugim wszyscy się nimi dzielą. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
+<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
 <message><source>Unchecked</source><translation>Niesprawdzona</translation></message>
 <message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona (%1): jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
 <message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona: jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
@@ -2011,6 +2028,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Odblokuj go; w systemie Linux musi działać GNOME Keyring lub KWallet. Waggle nie przechowuje tokenu nigdzie indziej.</translation></message>
 <message><source>Unpack it first.</source><translation>Najpierw rozpakuj.</translation></message>
 <message><source>Until I am away</source><translation>Do czasu, aż odejdę</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Aż będzie chłodniejszy.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Do podłączenia zasilania.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Do zapisania pierwszej rundy oba są tym samym modelem.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Do jutra rana</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Zaktualizuj Waggle, by móc kontynuować.</translation></message>
@@ -2024,7 +2043,6 @@
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
 <message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
-<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Używa jednego rdzenia z niskim priorytetem; Twój trening trwa dalej. Zajrzyj tymczasem na inne strony: Waggle powie, jak się skończy.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>
@@ -2063,6 +2081,9 @@
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle nie zapisuje plików GGUF modeli z przesuwnym oknem.</translation></message>
 <message><source>Waggle's questions</source><translation>Pytania Waggle</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: zwykłe komputery uczą się razem, peer-to-peer</translation></message>
+<message><source>Wait 10 minutes</source><translation>Czekaj 10 minut</translation></message>
+<message><source>Wait 3 minutes</source><translation>Czekaj 3 minuty</translation></message>
+<message><source>Wait 30 minutes</source><translation>Czekaj 30 minut</translation></message>
 <message><source>Wait a moment, or look at its log.</source><translation>Poczekaj chwilę albo zajrzyj do logu.</translation></message>
 <message><source>Wait for it, or stop it.</source><translation>Poczekaj na koniec albo zatrzymaj.</translation></message>
 <message><source>Wait until that is done, then start again.</source><translation>Poczekaj, aż to się skończy, i uruchom ponownie.</translation></message>
@@ -2076,15 +2097,7 @@
 <message><source>Waiting to be judged.</source><translation>Czeka na ocenę.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Czeka na użycie w nauce.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Czekanie, aż inny silnik zwolni ten folder</translation></message>
-<message><source>Waits 10 minutes</source><translation>Czeka 10 minut</translation></message>
-<message><source>Waits 3 minutes</source><translation>Czeka 3 minuty</translation></message>
-<message><source>Waits 30 minutes</source><translation>Czeka 30 minut</translation></message>
 <message><source>Waits for the engine's next start.</source><translation>Czeka na następne uruchomienie silnika.</translation></message>
-<message><source>Waits until nobody has touched it for a while.</source><translation>Czeka, aż przez jakiś czas nikt go nie dotknie.</translation></message>
-<message><source>Waits until the processor is cooler than this.</source><translation>Czeka, aż procesor będzie chłodniejszy.</translation></message>
-<message><source>Waits where data costs money, as far as the system tells.</source><translation>Czeka, gdy transfer kosztuje, o ile system to podaje.</translation></message>
-<message><source>Waits while a game, a film or a talk fills the screen.</source><translation>Czeka, gdy gra, film lub prezentacja zajmuje cały ekran.</translation></message>
-<message><source>Waits while this computer is not plugged in.</source><translation>Czeka, gdy komputer nie jest podłączony do prądu.</translation></message>
 <message><source>Watch an example</source><translation>Zobacz przykład</translation></message>
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
 <message><source>Watts while it contributes</source><translation>Waty podczas uczestnictwa</translation></message>
@@ -2097,9 +2110,11 @@
 <message><source>Welcoming…</source><translation>Przywracanie…</translation></message>
 <message><source>What answered is not the hub.</source><translation>To, co odpowiedziało, nie jest hubem.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
+<message><source>What does Waggle do?</source><translation>Co robi Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
 <message><source>What else it asks</source><translation>O co jeszcze pyta</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
+<message><source>What is 7 × 6?</source><translation>Ile to 7 × 6?</translation></message>
 <message><source>What is shown</source><translation>Co jest pokazywane</translation></message>
 <message><source>What is trained</source><translation>Co jest trenowane</translation></message>
 <message><source>What it asks</source><translation>O co pyta</translation></message>
@@ -2107,6 +2122,7 @@
 <message><source>What it does</source><translation>Co robi</translation></message>
 <message><source>What it has learned fits in a folder that other programs can open.</source><translation>To, czego się nauczył, mieści się w folderze, który mogą otworzyć inne programy.</translation></message>
 <message><source>What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.</source><translation>To, czego się nauczył, zostaje. Wybierz inny model albo inną jego rewizję: owner/name@revision.</translation></message>
+<message><source>What leaves my computer?</source><translation>Co opuszcza mój komputer?</translation></message>
 <message><source>What next?</source><translation>Co dalej?</translation></message>
 <message><source>What some peers gave as questions of %1 was something else, and was refused.</source><translation>To, co niektórzy podali jako pytania %1, było czymś innym i zostało odrzucone.</translation></message>
 <message><source>What the axis counts</source><translation>Co liczy oś</translation></message>
@@ -2128,7 +2144,6 @@
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
-<message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Wkład Twojego komputera jest tu liczony od pierwszej rundy.</translation></message>
 <message><source>What your model is asked now</source><translation>O co jest teraz pytany Twój model</translation></message>
@@ -2140,6 +2155,7 @@
 <message><source>When something goes wrong</source><translation>Gdy coś pójdzie źle</translation></message>
 <message><source>When you log in</source><translation>Gdy się logujesz</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Gdy Twój model rozwiąże coś po raz pierwszy</translation></message>
+<message><source>Where data costs money, if the system reports it.</source><translation>Gdy transfer kosztuje, jeśli system o tym informuje.</translation></message>
 <message><source>Where others reach this computer. A fixed one can be opened in a router.</source><translation>Gdzie inni mogą połączyć się z tym komputerem. Stały port można otworzyć w routerze.</translation></message>
 <message><source>Where own answers fail</source><translation>Gdzie własne odpowiedzi zawodzą</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Gdzie Waggle zainstalował pip, w systemie Linux torch przynosi CUDA ze sobą.</translation></message>
@@ -2155,11 +2171,13 @@
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
+<message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
+<message><source>Why is it slow?</source><translation>Dlaczego działa wolno?</translation></message>
 <message><source>Why it contributes or waits</source><translation>Dlaczego uczestniczy lub czeka</translation></message>
 <message><source>Why the curve is flat at first</source><translation>Dlaczego krzywa jest najpierw płaska</translation></message>
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
@@ -2168,7 +2186,6 @@
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
 <message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Przy 8 mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
-<message><source>With sharing %2 of %1 new questions were answered correctly, alone %3.</source><translation>Poprawne odpowiedzi na nowe pytania (łącznie %1): z dzieleniem się %2, w pojedynkę %3.</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
 <message><source>With whom?</source><translation>Z kim?</translation></message>
@@ -2177,7 +2194,7 @@
 <message><source>Word sequence reversal</source><translation>Odwracanie kolejności słów</translation></message>
 <message><source>Word sorting</source><translation>Sortowanie słów</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wyliczane od pierwszej rundy.</translation></message>
-<message><source>Write a message; Enter sends it, Shift+Enter begins a line</source><translation>Napisz wiadomość; Enter wysyła, Shift+Enter zaczyna nowy wiersz</translation></message>
+<message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Napisz wiadomość; Enter wysyła, Shift+Enter dodaje wiersz</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Wpisz tekst w cudzysłowie albo liczbę.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Wpisz przed nim https:// albo usuń zmienną %1.</translation></message>
 <message><source>Write it in quotes.</source><translation>Wpisz w cudzysłowie.</translation></message>
@@ -2199,8 +2216,8 @@
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
 <message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
+<message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
-<message numerus="yes"><source>You contributed on %n days</source><translation><numerusform>Twój wkład: %n dzień</numerusform><numerusform>Twój wkład: %n dni</numerusform><numerusform>Twój wkład: %n dni</numerusform></translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Dalej trenujesz %1, aż nowy model zostanie pobrany i sprawdzony.</translation></message>
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
@@ -2216,6 +2233,7 @@
 <message><source>You train alone</source><translation>Trenujesz w pojedynkę</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Trenujesz w pojedynkę: nikt nie odpowiada. Inni mogą być wyłączeni albo przeszkadza zapora.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Trenujesz w pojedynkę; zaproś kogoś, by uczyć się razem.</translation></message>
+<message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Trening w %n dniu</numerusform><numerusform>Trening w %n dniach</numerusform><numerusform>Trening w %n dniach</numerusform></translation></message>
 <message><source>You used</source><translation>Wykorzystano</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Oglądasz wcześniejszą rundę. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
@@ -2227,7 +2245,7 @@
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
-<message><source>Your answer first, if you like; it stays here</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz; zostanie tutaj</translation></message>
+<message><source>Your answer first, if you like. It stays on this computer.</source><translation>Jeśli chcesz, najpierw Twoja odpowiedź. Zostanie na tym komputerze.</translation></message>
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
@@ -2285,7 +2303,6 @@
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Twoje poprzednie ustawienia są w %1; wszystko ma teraz wartości fabryczne.</translation></message>
-<message><source>Your week</source><translation>Twój tydzień</translation></message>
 <message><source>Your week has no hour for it.</source><translation>W Twoim tygodniu nie ma na to godziny.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Twój tydzień pomija tę godzinę.</translation></message>
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
@@ -2487,7 +2504,6 @@
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
 <message><source>none</source><translation>brak</translation></message>
 <message><source>none broke a rule</source><translation>żadna nie złamała reguł</translation></message>
-<message><source>not complete, %1 are here</source><translation>niekompletny, na miejscu: %1</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
 <message><source>not finite</source><translation>nieskończona</translation></message>
@@ -2502,6 +2518,7 @@
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
+<message><source>of the new questions</source><translation>nowych pytań</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
@@ -2524,8 +2541,8 @@
 <message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
-<message><source>round %1, after learning from %2</source><translation>runda %1, po nauce od %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>
+<message><source>round %1, from %2</source><translation>runda %1, od %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>ma %1, czyli nowszą wersję: zaktualizuj to Waggle, aby z nim trenować</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>ma %1, czyli starszą wersję: wymaga aktualizacji, aby trenować z tym Waggle</translation></message>
 <message><source>saved as UTF-16</source><translation>zapisany jako UTF-16</translation></message>

@@ -14,12 +14,14 @@ from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of
 from waggle.core import paths
+from waggle.core.message import Figure, Message, in_turn
 from waggle.core.settings import Settings
 from waggle.engine.runtime import model_offers
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.models.model_words import FITS
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.models.memory_fit import DeviceCapacity
@@ -37,14 +39,14 @@ STARTER = ModelDetails(
     bytes=5_800_000,
     active=True,
     rounds=217,
-    fit=f"Fits: about 380,000 answers an hour, 0.7 of 9.0 GB of memory. {IN_FLOAT32}",
+    fit=in_turn(Message(FITS, Figure(380_000), Figure(0.7, 1), Figure(9.0, 1)), Message(IN_FLOAT32)),
 )
 TRAINED = ModelDetails(
     kind="hub",
     name="HuggingFaceTB/SmolLM2-135M-Instruct",
     bytes=273_000_000,
     rounds=41,
-    fit=f"Fits: about 2,600 answers an hour, 5.2 of 9.0 GB of memory. {IN_BFLOAT16}",
+    fit=in_turn(Message(FITS, Figure(2600), Figure(5.2, 1), Figure(9.0, 1)), Message(IN_BFLOAT16)),
 )
 PARTIAL = ModelDetails(kind="hub", name="Qwen/Qwen2.5-0.5B-Instruct", bytes=412_000_000, finished=False)
 LONG = "a rather long name of a model that Ada trained herself"

@@ -4,16 +4,16 @@ For the smoke tests of installers, and for people who want to know whether this 
 """
 
 import argparse
-import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
 from waggle import node
 from waggle.cli.shared.options import add_home, add_settings
+from waggle.cli.shared.printing import add_stdio, say_for
 from waggle.core import settings
 from waggle.core.errors import EngineError
-from waggle.core.message import Message
+from waggle.core.message import Figure, Message
 from waggle.protocol import events
 
 ROUNDS = 3
@@ -22,6 +22,7 @@ ROUNDS = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
+    add_stdio(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,16 +31,16 @@ def run(arguments: argparse.Namespace) -> int:
     Its files are removed afterwards, unless `--home` names a folder for them.
     """
     with nullcontext(arguments.home) if arguments.home else tempfile.TemporaryDirectory(prefix="waggle-") as folder:
-        _play(Path(folder), tuple(arguments.set))
+        _play(Path(folder), tuple(arguments.set), for_window=arguments.stdio)
     return 0
 
 
-def _play(home: Path, chosen: tuple[str, ...]) -> None:
+def _play(home: Path, chosen: tuple[str, ...], *, for_window: bool) -> None:
     values = {"swarm.solo": True, **node.AT_ANY_TIME, **dict(map(settings.assignment, chosen))}
     played = 0
     with node.run(home, values) as running:
         for event in running:
-            _say(event)
+            say_for(_lines(event), window=for_window)
             played += isinstance(event, events.RoundCompleted)
             if played == ROUNDS:
                 return
@@ -48,15 +49,15 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
     raise EngineError(Message("The engine ended after %1 rounds.", played), "Install Waggle again, or send us what stands above.")
 
 
-def _say(event: object) -> None:
+def _lines(event: object) -> tuple[str, ...]:
     match event:
         case events.Ready():
-            text = f"{event.backend} on {event.device} ({event.device_reason}), {event.model}, {event.parameters:,} parameters"
+            where = event.backend, event.device, event.device_reason
+            return (Message("%1 on %2 (%3), %4, %5 parameters", *where, event.model, Figure(event.parameters)),)
         case events.RoundCompleted(summary=summary):
-            text = f"round {summary.round}: reward {summary.reward:.3f}, {summary.tokens} tokens in {summary.seconds:.1f} s"
+            values = summary.round, Figure(summary.reward, 3), Figure(summary.tokens), Figure(summary.seconds, 1)
+            return (Message("Round %1: reward %2, %3 tokens in %4 s", *values),)
         case events.EngineFailed():
-            text = f"{event.title} {event.advice}\n{event.detail}"
+            return event.title, event.advice, event.detail
         case _:
-            return
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+            return ()

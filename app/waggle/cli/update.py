@@ -11,17 +11,17 @@ import binascii
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 
 from waggle import __version__
-from waggle.cli.shared.printing import add_json, say_json
+from waggle.cli.shared.printing import add_json, add_stdio, say_for, say_json
 from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
-from waggle.core.message import Message, packed_message
+from waggle.core.message import Message
 
 DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
 MAX_BYTES = 256 * 1024
@@ -72,7 +72,7 @@ class UpdateFeed:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Only the form: the feed and its key ship with Waggle."""
     add_json(parser)
-    parser.add_argument("--stdio", action="store_true", help="print each line as JSON, for a window")
+    add_stdio(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         return say_json({"version": __version__, "newest": newest})
     if newest is None:
-        return _say([Message("Waggle %1 is the newest.", __version__)], for_window=arguments.stdio)
+        return say_for([Message("Waggle %1 is the newest.", __version__)], window=arguments.stdio)
     lines = [
         Message("Waggle %1 of %2 is newer than this one (%3).", newest.version, newest.date, __version__),
         "",
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         if file.system == sys.platform:
             lines += [file.url, f"  {file.size / 2**20:.0f} MiB, sha256 {file.sha256}"]
     lines += ["", Message("Install it over this one whenever you like: what Waggle learned stays.")]
-    return _say(lines, for_window=arguments.stdio)
+    return say_for(lines, window=arguments.stdio)
 
 
 def shipped_feed() -> UpdateFeed:
@@ -155,10 +155,3 @@ def fetch(url: str) -> bytes:
 def _order(version: str) -> tuple[int, ...]:
     """A version as a sort key: 1.10.0 comes after 1.9.0."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-
-
-def _say(lines: Sequence[str], *, for_window: bool) -> int:
-    for line in lines:
-        written = msgspec.json.encode(line, enc_hook=packed_message).decode() if for_window else line
-        sys.stdout.write(f"{written}\n")
-    return 0

@@ -174,6 +174,6 @@ def test_a_picture_has_what_is_on_the_page_and_no_reading(page: ProgressPage, tm
     if name.endswith("svg"):
         assert QSvgRenderer(str(tmp_path / name)).isValid()
         assert "clipPath" in content.decode()
-        assert "Held-out score" in content.decode()
+        assert "Score on new questions" in content.decode()
     else:
         assert content.startswith(b"\x89PNG")

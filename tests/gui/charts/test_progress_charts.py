@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from pyqtgraph import InfiniteLine, PlotCurveItem, ScatterPlotItem
+from pyqtgraph import InfiniteLine, PlotCurveItem
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QWidget
@@ -126,8 +126,9 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     plot = scores.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
     assert scores.accessibleName().endswith(
-        ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 617."
-        " Aha: Fractions, from Brisk Otter · p, round 616"
+        ". First right answer: Chain sum, round 624."
+        " First right answer: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 617."
+        " First right answer: Fractions, from Brisk Otter · p, round 616"
     )
 
 
@@ -139,11 +140,11 @@ def test_an_aha_that_the_curve_has_reached_is_a_pin_without_words(
     window.show_page("progress")
     page = window.pages.of(ProgressPage)
     assert page._score_chart is not None
-    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
-    cells = [item for item in page._score_chart.getPlotItem().items if isinstance(item, ScatterPlotItem)]
-    taught = [item.opts["brush"].color() for item in cells if item.opts["symbol"] == "h"]
-    assert len(taught) == len(AHAS)
-    assert len({colour.name() for colour in taught}) == 2, "found by itself, and after the answer of a peer"
+    qtbot.waitUntil(lambda: page._score_chart is not None and not page._score_chart.is_empty)
+    pins = page._score_chart._pins
+    assert len(pins) == len(AHAS)
+    colours = {pin.cell.opts["brush"].color().name() for pin in pins}
+    assert len(colours) == 2, "found by itself, and after the answer of a peer"
     assert not any(mark.number for _, mark in page._score_chart._notes)
 
 
@@ -155,7 +156,7 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    qtbot.waitUntil(lambda: page._score_chart is not None and not page._score_chart.is_empty)
     assert page._score_chart is not None
     assert [[x for x, _, _ in curve][-2:] for curve in page._score_chart._intervals] == [[550.0, 600.0], [620.0, 624.0]]
     (line,) = [item for item in page._score_chart.getPlotItem().items if isinstance(item, InfiniteLine)]
@@ -171,10 +172,10 @@ def test_a_low_chart_says_of_an_aha_what_and_a_higher_one_from_whom(
     chart = window.pages.of(ProgressPage)._score_chart
     assert chart is not None
     qtbot.waitUntil(lambda: bool(chart._notes))
-    assert [note.toPlainText() for note, _ in chart._notes] == ["Aha: Fractions"]
+    assert [note.toPlainText() for note, _ in chart._notes] == ["First right answer: Fractions"]
     window.resize(1600, 1400)
     qtbot.waitUntil(lambda: chart.height() > 300)
-    assert [note.toPlainText() for note, _ in chart._notes] == ["Aha: Fractions, from Brisk Otter · p"]
+    assert [note.toPlainText() for note, _ in chart._notes] == ["First right answer: Fractions, from Brisk Otter · p"]
 
 
 def climbing(swarm: Charter) -> list[AnyEvent]:
@@ -203,7 +204,7 @@ def test_curves_that_were_measured_elsewhere_stand_beside_the_same_model_on_the_
     window.show_page("progress")
     page = window.pages.of(ProgressPage)
     page._axis.choose(axis)
-    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    qtbot.waitUntil(lambda: page._score_chart is not None and not page._score_chart.is_empty)
     screenshot_when_still(window)
     assert page._score_chart is not None
     lines = [item for item in page._score_chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
@@ -264,7 +265,7 @@ def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_a
     qtbot.waitUntil(lambda: [label.words.split()[0] for _, label in chart._labels] == ["Peers", "You"])
 
 
-def test_ahas_newer_than_the_last_score_leave_its_label_alone(
+def test_ahas_newer_than_the_last_score_have_no_place_on_its_curve(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     story = unscored(written)
@@ -276,16 +277,24 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 2)
     assert page._score_chart is not None
     screenshot_when_still(window)
-    cells = [
-        item for item in page._score_chart.getPlotItem().items if isinstance(item, ScatterPlotItem) and item.opts["symbol"] == "h"
-    ]
-    assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
-    (label,) = (note for note, _ in page._score_chart._labels)
-    lines = [item for item in page._score_chart.getPlotItem().items if isinstance(item, InfiniteLine)]
-    assert label.fill.color() == page.theme.colour("surface"), "lines pass behind it"
-    assert label.zValue() > max(line.zValue() for line in lines)
-    box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
-    assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._score_chart._notes)
+    places = [list(pin.cell.getData()[0]) for pin in page._score_chart._pins]
+    assert places == [[590]], "no place on a curve that ends before it"
+
+
+def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (100, 400, 401, 402)]
+    taught = events.Aha(round=403, at=START, specialty="Fractions", origin="p", name="Brisk Otter")
+    window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in (*ahas, taught))])
+    window.show_page("progress")
+    chart = window.pages.of(ProgressPage)._score_chart
+    assert chart is not None
+    screenshot_when_still(window)
+    assert [pin.number.toPlainText() for pin in chart._pins[::-1] if pin.cell.isVisible()] == ["1", "2\u20134", "5"]
+    chart._part.choose(399, 404)
+    qtbot.waitUntil(lambda: [pin.number.toPlainText() for pin in chart._pins[::-1]] == ["2", "3", "4", "5"])
+    assert all(pin.cell.isVisible() for pin in chart._pins), "there is room for each"
 
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
@@ -314,7 +323,7 @@ def test_where_more_questions_begin_is_said_and_a_lone_score_shows_its_interval(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    qtbot.waitUntil(lambda: page._score_chart is not None and not page._score_chart.is_empty)
     chart = page._score_chart
     assert chart is not None
     assert chart.accessibleName().split(". ")[1] == "More questions from here on, round 624"
@@ -322,4 +331,4 @@ def test_where_more_questions_begin_is_said_and_a_lone_score_shows_its_interval(
     assert chart._intervals[-1] == [(624.0, low, high)]
     bars = [item.getData() for item in chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
     assert [([624.0, 624.0], [low, high])] == [(list(x), list(y)) for x, y in bars if list(x) == [624.0, 624.0]]
-    assert "on 270 questions" in page._about_held.words()
+    assert "270 questions" in page._about_held.words()

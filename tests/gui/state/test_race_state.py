@@ -47,11 +47,12 @@ def test_what_a_race_tells_is_read_back_as_it_was() -> None:
 
 def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert headline(Race()) == "Does sharing help? See it in about two minutes"
-    assert headline(played(*STORY[:7])) == "Round 3 of 4, about 1 s left"
-    assert headline(played(*STORY)) == "Last test: both swarms answer new questions"
+    assert headline(played(*STORY[:7])) == "Sharing leads, 5.0% to 1.3%"
+    assert detail(played(*STORY[:7])).startswith("Round 3 of 4, about 1 s left. ")
+    assert detail(played(*STORY)) == "Last test: both swarms answer new questions"
     raced = played(*STORY, WON)
-    assert headline(raced) == "Sharing won this race"
-    assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)
+    assert headline(raced) == "Sharing won, 17% to 2.9%"
+    assert "Of 864 new questions, sharing got 146 right and alone 25. One skill was passed on." in detail(raced)
     assert transfer_words(raced) == "Clever Wren learned Fractions from Brisk Otter"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"
@@ -60,10 +61,10 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
 @pytest.mark.parametrize(
     ("alone", "sharing", "words"),
     [
-        (25, 146, "Sharing won this race"),
-        (146, 25, "This time sharing did not win: alone was better"),
-        (30, 36, "Too close to call this time"),
-        (0, 0, "Too close to call this time"),
+        (25, 146, "Sharing won, 17% to 2.9%"),
+        (146, 25, "This time alone won, 17% to 2.9%"),
+        (30, 36, "Too close to call: sharing 4.2%, alone 3.5%"),
+        (0, 0, "Too close to call: sharing 0%, alone 0%"),
     ],
 )
 def test_the_verdict_is_that_of_this_race_alone(alone: int, sharing: int, words: str) -> None:

@@ -1,12 +1,13 @@
 """A line chart with annotations. Imports pyqtgraph, so load it only when a chart is shown."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 import pyqtgraph
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtGui import QFontMetricsF, QPainterPath
 
 from waggle.gui.charts import label_placement
 from waggle.gui.charts.chart import ABOVE_LINES, APART, LineChart
@@ -37,16 +38,40 @@ class EventMark(msgspec.Struct, frozen=True):
     is_taught: bool = False  # whether an answer of a peer came before it
 
 
+class Pin(msgspec.Struct, frozen=True):
+    """An aha on the curve, at a height, and what draws it."""
+
+    mark: EventMark
+    y: float
+    cell: pyqtgraph.ScatterPlotItem
+    number: pyqtgraph.TextItem
+
+
+def _cell_shape(across: float) -> QPainterPath:
+    """A hexagon `across` times as wide as high, drawn apart in the middle, in a square of side 1."""
+    high, side = min(0.5, 0.5 / across), min(0.5, across / 2)
+    apart = side - 0.866 * high if across > 1 else 0.0
+    side = apart + 0.866 * high
+    right = ((apart, -high), (side, -high / 2), (side, high / 2), (apart, high))
+    shape = QPainterPath()
+    shape.moveTo(*right[0])
+    for x, y in (*right[1:], *((-x, -y) for x, y in right)):
+        shape.lineTo(x, y)
+    shape.closeSubpath()
+    return shape
+
+
 class AnnotatedChart(LineChart):
     """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
         self._notes: list[tuple[pyqtgraph.TextItem, EventMark]] = []  # of ahas, newest first
+        self._pins: list[Pin] = []
         self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
         super().__init__(theme, name, shows_axis=shows_axis)
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
-        self._notes, self._intervals = [], []
+        self._notes, self._pins, self._intervals = [], [], []
         super().begin(top, shares=shares, x=x, axis=axis, labelled=labelled)
 
     def _fit(self, *_resized: object) -> None:
@@ -90,9 +115,9 @@ class AnnotatedChart(LineChart):
         x, above = mark.x, ABOVE_LINES + 1 + mark.number / 1000
         fill, ink = (self.theme.colour(role) for role in (("peer", "surface") if mark.is_taught else ("accent", "on_accent")))
         edge = self.pen(self.theme.colour("surface"), 2)
-        dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=self.theme.px(PIN), pen=edge, brush=fill)
-        dot.setZValue(above)
-        self.addItem(dot)
+        cell = pyqtgraph.ScatterPlotItem([x], [y], symbol=_cell_shape(1), size=self.theme.px(PIN), pen=edge, brush=fill)
+        cell.setZValue(above)
+        self.addItem(cell)
         note = pyqtgraph.TextItem(str(mark.number), color=ink, anchor=(0.5, 0.5))
         note.setFont(self.theme.font("caption"))
         note.textItem.document().setDocumentMargin(0)
@@ -100,9 +125,37 @@ class AnnotatedChart(LineChart):
         note.setZValue(above + 1 / 2000)
         note.setPos(x, y)
         self.addItem(note)
+        self._pins.append(Pin(mark, y, cell, note))
+
+    def _merge_pins(self) -> None:
+        """Show pins of one kind that would cover each other as one, with the first and the last of their numbers."""
+        box = self.getViewBox()
+        (first, last), (low, high) = box.viewRange()
+        wide, tall, size = box.width() / (last - first), box.height() / (high - low), self.theme.px(PIN)
+        groups: list[list[Pin]] = []
+        for pin in sorted(self._pins, key=lambda pin: pin.mark.number):
+            before = groups[-1][-1] if groups else None
+            alike = before is not None and before.mark.is_taught == pin.mark.is_taught
+            if before and alike and math.hypot((pin.mark.x - before.mark.x) * wide, (pin.y - before.y) * tall) < size:
+                groups[-1].append(pin)
+            else:
+                groups.append([pin])
+        for group in groups:
+            words, newest = str(group[0].mark.number), group[-1]
+            if len(group) > 1:
+                words += f"\u2013{newest.mark.number}"
+            for pin in group:
+                pin.cell.setVisible(pin is newest)
+                pin.number.setVisible(pin is newest)
+            x, y = (sum(places) / len(group) for places in zip(*((pin.mark.x, pin.y) for pin in group), strict=True))
+            across = max(1.0, QFontMetricsF(self.theme.font("caption")).horizontalAdvance(words) / size + 0.6)
+            newest.cell.setData([x], [y], symbol=_cell_shape(across), size=size * across)
+            newest.number.setPlainText(words)
+            newest.number.setPos(x, y)
 
     def place_notes(self) -> None:
         """Place the notes clear of each other, of the curve, of its label, and of the words below."""
+        self._merge_pins()
         box = self.getViewBox()
         (first, last), (low, high) = box.viewRange()
         wide, tall = box.width() / (last - first), box.height() / (high - low)

@@ -15,7 +15,7 @@ from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Theme
 
-LABEL_ROOM = 108  # pixels right of the last point, for the labels; this and the next are before text scaling
+LABEL_ROOM = 96  # pixels right of the last point, for the labels; this and the next are before text scaling
 APART = 17  # pixels between two labels
 AXIS_WIDTH, BELOW, LOWEST = 44, 26, 90  # pixels for the words of both axes, and the least height of a chart
 ABOVE_LINES = 1  # z value

@@ -15,6 +15,7 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
+HIGHEST, WIDEST = 18.0, 1.25  # pixels from one weekday to the next at most, and how many times that between weeks
 HEAD = 20  # pixels for the months, before text scaling
 SIDE = 38  # pixels for the weekdays, before text scaling
 LEVELS = (0.22, 0.45, 0.7, 1.0)
@@ -71,14 +72,19 @@ class HeatMap(PaintedWidget):
     def sizeHint(self) -> QSize:
         return QSize(self._side + WEEKS * 16, self._head + WEEKDAYS * 18)
 
+    def _across(self) -> float:
+        """The pixels from one week to the next: as wide as there is room, but not much wider than high."""
+        return min(WIDEST * HIGHEST, (self.width() - self._side) / WEEKS)
+
     def _step(self) -> float:
-        return min(18.0, (self.width() - self._side) / WEEKS)
+        """The pixels from one weekday to the next."""
+        return min(HIGHEST, self._across())
 
     def place_of(self, date: datetime.date) -> QRectF:
         """The rectangle of a day's cell."""
         gone = (date - first_day(self._today)).days
-        step = self._step()
-        return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)
+        across, step = self._across(), self._step()
+        return QRectF(self._side + gone // 7 * across, self._head + gone % 7 * step, across - 3, step - 3)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._draw_names(painter)
@@ -102,7 +108,8 @@ class HeatMap(PaintedWidget):
             painter.setPen(QPen(self.theme.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             step = self._step()
-            painter.drawRoundedRect(QRectF(self._side - 3, self._head - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
+            whole = QRectF(self._side - 3, self._head - 3, WEEKS * self._across() + 2, WEEKDAYS * step + 3)
+            painter.drawRoundedRect(whole, 5, 5)
 
     def _draw_names(self, painter: QPainter) -> None:
         painter.setFont(self.theme.font("caption"))
@@ -130,7 +137,7 @@ class HeatMap(PaintedWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         step = self._step()
-        week, row = (event.position().x() - self._side) // step, (event.position().y() - self._head) // step
+        week, row = (event.position().x() - self._side) // self._across(), (event.position().y() - self._head) // step
         if 0 <= week < WEEKS and 0 <= row < WEEKDAYS:
             self._select_day(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
 

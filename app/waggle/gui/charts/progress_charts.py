@@ -31,10 +31,10 @@ AHAS = 3  # the newest, which are named until the curve reaches them, and to a s
 
 
 class HeldOutChart(InteractiveChart):
-    """The held-out score with its 95% interval."""
+    """The held-out score with its 95% interval; the card that holds it names the newest one."""
 
     def __init__(self, theme: Theme, part: VisiblePart) -> None:
-        super().__init__(theme, tr("Held-out score by round; the table shows the same"), part, shows_axis=False)
+        super().__init__(theme, tr("Score on new questions by round; the table shows the same"), part, shows_axis=True)
         self._scores: list[tuple[float, HeldOutScore]] = []  # with their places
         self._references: list[ReferenceCurve] = []
         self._runs: list[RunCurve] = []
@@ -79,9 +79,6 @@ class HeldOutChart(InteractiveChart):
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.draw_aha_cell(mark, float(np.interp(mark.x, exam.x, exam.shares)))
-        if self._part.has_newest:
-            newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-            self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
 
     def places(self) -> list[float]:
@@ -281,8 +278,8 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 
 
 def _aha_mark(aha: Aha, x: float, number: int) -> EventMark:
-    specialty, short = tr(one_line(aha.specialty)), tr("Aha: %1")
-    words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
+    specialty, short = tr(one_line(aha.specialty)), tr("First right answer: %1")
+    words = tr("First right answer: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
     return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty), number, bool(aha.origin))
 
 

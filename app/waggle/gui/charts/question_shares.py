@@ -11,7 +11,7 @@ from waggle.protocol.events import QuestionShare
 
 NARROWEST, MOST_COLUMNS = 220, 3  # the least width of a column in pixels, and the number of columns
 BETWEEN, BAR, AROUND_BAR, BELOW = 28, 5, 3, 9  # pixels between columns, of a bar, above and below it, and between rows
-FEW = 0.095  # a share below this has a decimal, so that one of a hundred levels is not "0%"
+FEW = 0.01  # a share below this has a decimal, so that one of a hundred levels is not "0%"
 ALPHAS = {"easy": 0.4, "standard": 0.7, "hard": 1.0}  # of a bar's parts
 ALPHA = 0.7  # of a bar with one part
 
@@ -37,7 +37,7 @@ def _whole(share: QuestionShare) -> float:
 
 
 class QuestionShareBars(CellGrid):
-    """The bars in up to three columns, in the order of the charter. The longest bar fills its column."""
+    """The bars in up to three columns, the largest share first. The longest bar fills its column."""
 
     narrowest, most_columns, between, below = NARROWEST, MOST_COLUMNS, BETWEEN, BELOW
 
@@ -48,6 +48,7 @@ class QuestionShareBars(CellGrid):
         self._level_metrics = QFontMetricsF(theme.font("caption"))
 
     def show_shares(self, shares: tuple[QuestionShare, ...]) -> None:
+        shares = tuple(sorted(shares, key=_whole, reverse=True))
         if shares == self._shares:
             return
         self._shares = shares

@@ -8,6 +8,7 @@ from waggle.gui.state.race_state import Race, recent_score, trend
 from waggle.gui.theme.theme import Theme
 
 LOWEST_TOP = 0.1
+USUAL_ROUNDS = 80  # of a race, before it says how many there are
 
 
 class RaceChart(LineChart):
@@ -22,7 +23,8 @@ class RaceChart(LineChart):
 
     def show_race(self, race: Race) -> None:
         alone, sharing = trend(race.alone.right), trend(race.sharing.right)
-        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
+        rounds = race.rounds if race.racers else USUAL_ROUNDS
+        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(rounds)), axis="round")
         if not race.rounds_played:
             return
         x = [float(number) for number in range(1, race.rounds_played + 1)]

@@ -13,9 +13,10 @@ from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.protocol.events_race import Lane
+from waggle.protocol.events_race import Lane, Racer
 
-ROW, CELL, FIRST = 25, 9.0, 34.0
+ROW, MOST_ROW, CELL, FIRST = 25, 36, 9.0, 34.0  # pixels: a row at least and at most, the radius of a cell, its first place
+UNKNOWN = Race(racers=(Racer(id="", name=""),) * 4, specialties=("",) * 9)  # before a race says who and what there is
 FRAME_MS = 16
 
 
@@ -25,16 +26,17 @@ class RaceGrid(PaintedChart):
     def __init__(self, theme: Theme, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(theme)
         self._lane: Lane = lane
-        self._race, self._clock = Race(), clock
+        self._race, self._clock = UNKNOWN, clock
         self._jumps: dict[tuple[int, int], float] = {}  # moving cells, and when each began
         self.frames = QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.timeout.connect(self._frame)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.show_race(Race())
 
     def show_race(self, race: Race) -> None:
-        before, self._race = self._race, race
+        before, self._race = self._race, race if race.racers else UNKNOWN
+        race = self._race
         run, old = race.progress_of(self._lane), before.progress_of(self._lane)
         if race.racers != before.racers:
             self.updateGeometry()
@@ -46,7 +48,7 @@ class RaceGrid(PaintedChart):
             if self._jumps:
                 self.frames.start()
             self.update()
-        self.setAccessibleName(solved_words(race, self._lane) if race.racers else tr("No race yet"))
+        self.setAccessibleName(solved_words(race, self._lane) if race is not UNKNOWN else tr("No race yet"))
 
     def sizeHint(self) -> QSize:
         return QSize(round(FIRST + 9 * 2 * CELL * 1.1), ROW * max(4, len(self._race.racers)))
@@ -54,12 +56,19 @@ class RaceGrid(PaintedChart):
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
+    def _row(self) -> float:
+        """The height of a row in pixels."""
+        return self.height() / max(4, len(self._race.racers))
+
+    def _step(self) -> float:
+        """The pixels from one cell to the next."""
+        return min(self._row(), (self.width() - FIRST - CELL) / max(1, len(self._race.specialties)))
+
     def _place(self, racer: int, specialty: int) -> QPointF:
-        step = min(CELL * 2.6, (self.width() - FIRST - CELL) / max(1, len(self._race.specialties)))
-        x = FIRST + CELL + step * specialty
+        x = FIRST + CELL + self._step() * specialty
         if self.layoutDirection() == Qt.LayoutDirection.RightToLeft:
             x = self.width() - x
-        return QPointF(x, ROW * (racer + 0.5))
+        return QPointF(x, self._row() * (racer + 0.5))
 
     def _frame(self) -> None:
         ended = self._clock() - tokens().duration["flow"] / 1000
@@ -77,8 +86,13 @@ class RaceGrid(PaintedChart):
         solved = self._race.progress_of(self._lane).solved
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         for racer, node in enumerate(self._race.racers):
-            middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
-            draw_avatar(painter, self.theme, node.id, middle, 11)
+            middle = QPointF(self.width() - 12 if away else 12, self._row() * (racer + 0.5))
+            if node.id:
+                draw_avatar(painter, self.theme, node.id, middle, 11)
+            else:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(self.theme.colour("sunken"))
+                painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
             for specialty in range(len(self._race.specialties)):
                 cell = (racer, specialty)
                 there = cell in solved and cell not in self._jumps
@@ -94,14 +108,16 @@ class RaceGrid(PaintedChart):
             self._cell(painter, start + (end - start) * share + bow, learned=True, filled=True)
 
     def _cell(self, painter: QPainter, place: QPointF, *, learned: bool, filled: bool) -> None:
-        edge = ("peer" if learned else "accent_line") if filled else "control"
+        edge = ("peer" if learned else "accent_line") if filled else "control" if self._race is not UNKNOWN else "border"
         painter.setPen(QPen(self.theme.colour(edge), 1.3))
         painter.setBrush(self.theme.colour(("peer" if learned else "accent") if filled else "surface"))
-        painter.drawPolygon(hexagon(place.x(), place.y(), CELL))
+        painter.drawPolygon(hexagon(place.x(), place.y(), min(self._step() * 0.42, self._row() * 0.42)))
 
     def cell_words(self, racer: int, specialty: int) -> str:
-        """The tooltip of a cell."""
+        """The tooltip of a cell; empty before a race."""
         race = self._race
+        if race is UNKNOWN:
+            return ""
         solved = race.progress_of(self._lane).solved
         words = f"{race.racers[racer].name}, {tr(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:

@@ -14,6 +14,7 @@ from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
 LATELY = 8  # rounds in the mean that is the current score
 MOST_ROUNDS = 10_000
+FEW = 3  # rounds in which nothing can be said yet
 
 
 class LaneProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +85,11 @@ def fold(race: Race, message: RaceEvent) -> Race:
 def recent_score(run: LaneProgress) -> str:
     """The share in percent; a small one with a decimal, because at first the swarms differ by less than one percent."""
     share = run.recent_share
-    return "–" if share is None else percent(share, 1 if 0 < round(share, 3) < 0.1 else 0)
+    return "–" if share is None else _share_text(share)
+
+
+def _share_text(share: float) -> str:
+    return percent(share, 1 if 0 < round(share, 3) < 0.1 else 0)
 
 
 def headline(race: Race) -> str:
@@ -94,14 +99,10 @@ def headline(race: Race) -> str:
             return tr("Does sharing help? See it in about two minutes")
         case "preparing":
             return tr("Getting both swarms ready; a few seconds")
-        case "running" if race.rounds_played >= race.rounds:
-            return tr("Last test: both swarms answer new questions")
+        case "running" if race.rounds_played < FEW:
+            return tr("The race has begun")
         case "running":
-            words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
-            if race.rounds_played < 3:
-                return words
-            seconds_left = race.seconds / race.rounds_played * (race.rounds - race.rounds_played)
-            return words + tr(", about %1 left").replace("%1", duration(seconds_left))
+            return standing(race)
         case "ended":
             return verdict(race.exam) if race.exam else ""
         case "stopped":
@@ -113,12 +114,34 @@ def headline(race: Race) -> str:
             assert_never(race.phase)
 
 
+def standing(race: Race) -> str:
+    """Which swarm was better in the last rounds."""
+    sharing, alone = recent_score(race.sharing), recent_score(race.alone)
+    if sharing == alone:
+        return tr("Level so far, at %1").replace("%1", alone)
+    leads = (race.sharing.recent_share or 0.0) > (race.alone.recent_share or 0.0)
+    words = tr("Sharing leads, %1 to %2") if leads else tr("Alone leads, %1 to %2")
+    return _scores(words, *((sharing, alone) if leads else (alone, sharing)))
+
+
 def verdict(exam: Examined) -> str:
     """Who won on the held-out questions; the 95% intervals must not overlap."""
     (alone_low, alone_high), (low, high) = interval_of(exam.alone, exam.total), interval_of(exam.sharing, exam.total)
+    sharing, alone = exam_score(exam, "sharing"), exam_score(exam, "alone")
     if low > alone_high:
-        return tr("Sharing won this race")
-    return tr("This time sharing did not win: alone was better") if alone_low > high else tr("Too close to call this time")
+        return _scores(tr("Sharing won, %1 to %2"), sharing, alone)
+    if alone_low > high:
+        return _scores(tr("This time alone won, %1 to %2"), alone, sharing)
+    return tr("Too close to call: sharing %1, alone %2").replace("%1", sharing).replace("%2", alone)
+
+
+def _scores(words: str, better: str, other: str) -> str:
+    return words.replace("%1", better).replace("%2", other)
+
+
+def exam_score(exam: Examined, lane: Lane) -> str:
+    """The share of the new questions that a swarm answered correctly."""
+    return _share_text((exam.alone if lane == "alone" else exam.sharing) / max(1, exam.total))
 
 
 def detail(race: Race) -> str:
@@ -126,13 +149,15 @@ def detail(race: Race) -> str:
     match race.phase:
         case "idle":
             return tr(
-                "Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own "
-                "answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched."
+                "Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from "
+                "its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched."
             )
-        case "preparing" | "running":
-            return tr(
-                "Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends."
-            )
+        case "preparing":
+            return tr("It uses one core at low priority; your training continues.")
+        case "running" if race.rounds_played >= race.rounds:
+            return tr("Last test: both swarms answer new questions")
+        case "running":
+            return f"{_time_words(race)} {tr('You can leave this page: Waggle says how it ends.')}"
         case "ended":
             return _figures(race.exam, race.sharing.learned_count) if race.exam else ""
         case "stopped":
@@ -143,12 +168,18 @@ def detail(race: Race) -> str:
             assert_never(race.phase)
 
 
+def _time_words(race: Race) -> str:
+    words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
+    if race.rounds_played < FEW:
+        return f"{words}."
+    seconds_left = race.seconds / race.rounds_played * (race.rounds - race.rounds_played)
+    return words + tr(", about %1 left").replace("%1", duration(seconds_left)) + "."
+
+
 def _figures(exam: Examined, learned: int) -> str:
-    words = tr("With sharing %2 of %1 new questions were answered correctly, alone %3.").replace("%1", figure(exam.total))
+    words = tr("Of %1 new questions, sharing got %2 right and alone %3.").replace("%1", figure(exam.total))
     words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
-    jumped = plural(
-        learned, "Once one learned a kind of question from another.", "%n times one learned a kind of question from another."
-    )
+    jumped = plural(learned, "One skill was passed on.", "%n skills were passed on.")
     return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
 
 

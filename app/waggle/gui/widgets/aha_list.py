@@ -2,23 +2,75 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QListWidget, QListWidgetItem
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.gui.i18n.formatting import clock, date_of, day, figure, one_line, peer_name, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.drawing import hexagon, mirror_box
 from waggle.protocol.events import Aha
+
+PIN, GAP = 10, 10  # pixels: the radius of a pin, and around what is drawn
+MOST_IN_VIEW = 9  # entries: with more, the list scrolls
 
 
 def aha_cells(aha: Aha) -> tuple[str, str]:
     """The specialty of a first right answer, and whether it was learned from a peer."""
     specialty = tr(one_line(aha.specialty))
     if aha.origin:
-        whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
+        whose = tr("round %1, from %2").replace("%2", one_line(aha.name) or peer_name("", aha.origin))
     else:
         whose = tr("round %1, found by itself")
     return specialty, whose.replace("%1", figure(aha.round))
+
+
+class _AhaDelegate(QStyledItemDelegate):
+    """Draws an entry as its pin, the specialty with its round, and who taught it, on two lines."""
+
+    def __init__(self, theme: Theme, ahas: QListWidget) -> None:
+        super().__init__(ahas)
+        self._theme = theme
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
+        lines = (QFontMetricsF(self._theme.font(role)).height() for role in ("label", "small"))
+        return QSize(0, round(sum(lines)) + GAP)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        theme, whole = self._theme, QRectF(option.rect)
+        title, who, when = str(index.data()).split("\n")
+        number, specialty = title.split("  ", 1)
+        when, taught = when.split(",")[0], bool(index.data(Qt.ItemDataRole.UserRole))
+        self.initStyleOption(option, index)
+        option.text = ""
+        style = option.widget.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setLayoutDirection(option.direction)
+        label, small = (QFontMetricsF(theme.font(role)) for role in ("label", "small"))
+        radius, top = theme.px(PIN), whole.top() + GAP / 2
+        box = mirror_box(painter, QRectF(whole.left() + 4, top, 2 * radius, label.height()), whole)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.colour("peer" if taught else "accent"))
+        painter.drawPolygon(hexagon(box.center().x(), box.center().y(), radius))
+        painter.setPen(theme.colour("surface" if taught else "on_accent"))
+        painter.setFont(theme.font("caption"))
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, number)
+        start = 4 + 2 * radius + GAP
+        line = QRectF(whole.left() + start, top, whole.width() - start - 4, label.height())
+        right, align = small.horizontalAdvance(when), Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        room = line.width() - right - GAP
+        for role, tone, metrics, place, words in (
+            ("label", "text", label, QRectF(line.topLeft(), line.bottomRight() - QPointF(right + GAP, 0)), specialty),
+            ("small", "text_soft", small, QRectF(line.right() - right, line.top(), right + 1, line.height()), when),
+            ("small", "text_soft", small, QRectF(line.left(), line.bottom(), line.width(), small.height()), who),
+        ):  # fmt: skip
+            painter.setFont(theme.font(role))
+            painter.setPen(theme.colour(tone))
+            cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, max(place.width(), room if role == "label" else 0))
+            painter.drawText(mirror_box(painter, place, whole), align, cut)
+        painter.restore()
 
 
 class AhaList(QListWidget):
@@ -31,13 +83,10 @@ class AhaList(QListWidget):
         self._theme, self._ahas = theme, tuple[Aha, ...]()
         self.setFont(theme.font("small"))
         self.setAccessibleName(tr("First right answers"))
-        self.setWordWrap(True)
-        self.setTextElideMode(Qt.TextElideMode.ElideNone)
+        self.setItemDelegate(_AhaDelegate(theme, self))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.setProperty("kind", "plain")
-        self.setSpacing(2)
-        self.setIconSize(QSize(theme.px(16), theme.px(16)))
         self.itemClicked.connect(self._tell)
         theme.changed.connect(self._fill)
 
@@ -62,8 +111,11 @@ class AhaList(QListWidget):
             when = f"{tr('Round %1').replace('%1', figure(aha.round))}, {day(date_of(aha.at))} {clock(aha.at)}"
             item = QListWidgetItem("\n".join((f"{figure(number)}  {specialty}", who, when)))
             item.setToolTip(tooltip_text(f"{specialty}: {whose}"))
-            item.setIcon(self._theme.icon("peers" if taught else "on", "peer" if taught else "accent_line", self._theme.px(16)))
+            item.setData(Qt.ItemDataRole.UserRole, taught)
             self.addItem(item)
+        if self.count():
+            high = self.sizeHintForRow(0) * min(self.count(), MOST_IN_VIEW)
+            self.setMinimumHeight(high + 2 * GAP)  # beside another scroll bar it needs none of its own
         self.setCurrentRow(min(row, self.count() - 1))
 
     def _tell(self, item: QListWidgetItem) -> None:

@@ -13,11 +13,13 @@ from pytestqt.qtbot import QtBot
 from gui.answers import answer, refuse
 from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
 from gui.recorded import ready
+from pictures.staged_models import FRESH
 from waggle.core import paths
-from waggle.core.message import Message, in_turn
+from waggle.core.message import Figure, Message, in_turn, turns_of
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
+from waggle.gui.pages.models import model_words
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
 from waggle.gui.pages.models.model_words import choice_progress, choice_title, model_summary, offer_size, offer_terms
 from waggle.gui.pages.models.page import ModelsPage
@@ -33,7 +35,7 @@ TellWindow = Callable[..., MainWindow]
 STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
 QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
 HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
-FITS = Message("Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.")
+FITS = Message(model_words.FITS, Figure(40), Figure(3.1, 1), Figure(8.0, 1))
 SMALL = ModelOffer(
     name="bees/small",
     title="Small",
@@ -77,8 +79,8 @@ def offer_card(page: ModelsPage, name: str) -> OfferCard:
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
     _, page, sent = models
     assert isinstance(sent[-1], commands.ListModels)
-    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
-    assert model_summary(HALF) == "From the hub; not complete, 400 MB are here"
+    assert model_summary(STARTER) == "Comes with Waggle  ·  3.3 MB  ·  613 rounds trained here"
+    assert model_summary(HALF) == "Hugging Face  ·  400 MB of it are here"
     assert page._storage.words() == "Downloaded models take 1.4 GB; 50.0 GB are free"
 
 
@@ -167,12 +169,12 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     assert page._field._act.text() == "Search"
     page._field._act.click()
     assert sent[-1] == commands.SearchModels(id=sent[-1].id, words="tiny bee")
-    assert page._field.message() == "Searching the hub."
+    assert page._field.message() == "Searching Hugging Face."
     assert not page._hub.isVisible()
     hostile = "bees/tiny" + "-long" * 40
     answer(window, HubResults(words="tiny bee", models=(ModelOffer(name=hostile, licence="<b>x</b>", downloads=7), LARGE)))
     assert page._field.message() == ""
-    assert page._hub._title.text() == "On the hub: tiny bee"
+    assert page._hub._title.text() == "On Hugging Face: tiny bee"
     assert offer_card(page, hostile).width() < page.width()
     buttons(offer_card(page, hostile))[0].click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name=hostile)
@@ -181,7 +183,7 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     page._field.edit.setText("nothing")
     page._field._act.click()
     answer(window, HubResults(words="nothing", models=()))
-    assert page._hub._line.text().startswith("The hub has no model")
+    assert page._hub._line.text().startswith("Hugging Face has no text model")
     page._field._act.click()
     refuse(window, "The hub cannot be reached.", "Check the connection, then search again.", sent[-1].id)
     assert page._field.message() == "The hub cannot be reached. Check the connection, then search again."
@@ -191,7 +193,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     window, page, _ = models
     small, large = offer_card(page, "bees/small"), offer_card(page, "bees/large")
     assert (small._chip._content[0], large._chip._content[0]) == ("Fits", "Too large")
-    assert small._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert small._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB of memory"
     assert (buttons(small)[0].isEnabled(), buttons(large)[0].isEnabled()) == (True, False)
     assert buttons(large)[0].toolTip() == "This model does not fit: it needs 300.5 GB."
     assert offer_size(SMALL).split("  ·  ") == ["135 million parameters", "273 MB to download"]
@@ -281,7 +283,7 @@ def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     assert button_of(page, "Train this one") in buttons(page._model_cards[2]), "the other one is as before"
     tell(window, replace(coming, stage="ended"))
-    assert page._model_cards[1]._fit.text().startswith("Fits: about 40")
+    assert page._model_cards[1]._fit.text().startswith("About 40")
 
 
 def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:
@@ -337,7 +339,7 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"))
     card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), "", "")
-    assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert card._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB of memory"
     assert card._fit.toolTip() == "Weights are many. More."
     card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")
     assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
@@ -345,8 +347,7 @@ def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: The
 
 def test_how_the_model_in_training_is_asked_stands_on_its_card(models: Models) -> None:
     window, page, _ = models
-    assert [model_card._form.isVisible() for model_card in page._model_cards] == [True, False, False]
-    assert page._model_cards[0]._form.text() == "Asked the way it was trained."
+    assert not any(model_card._form.isVisible() for model_card in page._model_cards), "the starter has only one way"
     choice = events.PromptFormChoice(form="chat_example", why="trial", readable=14, total=18)
     tell(window, ready(charter=HERE, swarm="First light", prompt_form=choice))
     words = "Asked as a chat with a worked example, because 14 of 18 answers could be read that way."
@@ -385,3 +386,9 @@ def test_what_was_learned_is_exported_and_said(models: Models) -> None:
         page.export("/tmp/%n")
         answer(window, ModelExported(path="/tmp/%n", rounds=1))
         assert page._message.text() == words
+
+
+def test_the_engine_says_of_a_model_that_it_fits_in_the_words_that_the_card_shortens() -> None:
+    first, *_ = turns_of(FRESH.suggested[0].fit)
+    assert isinstance(first, Message)
+    assert first.id == model_words.FITS

@@ -24,7 +24,7 @@ def test_every_form_has_words() -> None:
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        (("plain", "starter"), "Asked the way it was trained."),
+        (("plain", "starter"), ""),
         (("chat", "setting"), "Asked as you chose: as a chat."),
         (
             ("chat_example_opened", "trial", 14, 18),

@@ -17,14 +17,14 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.playground.blind_labels import TextBlock
-from waggle.gui.pages.playground.chat import ChatView, choices_summary, model_notice
+from waggle.gui.pages.playground.chat import ChatView, choices_summary, first_messages, model_notice
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess, ReplyTile
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, ChatCleared, ChatOffer, Reply, Turn, TurnProgress
-from waggle.protocol.state import AnyEvent, State
+from waggle.protocol.state import AnyEvent, Card, State
 
 Make = Callable[..., MainWindow]
 OFFERED = ChatOffer(moments=(0, 64, 613), taught=True)
@@ -256,3 +256,17 @@ def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: 
     focusable = [widget for widget in view.findChildren(QWidget) if widget.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert first in focusable, "an answer can be read and copied by keyboard"
     assert [widget for widget in focusable if not widget.accessibleName() and not widget.objectName().startswith("qt_")] == []
+
+
+def test_a_chat_begins_with_short_questions_of_the_swarm_and_a_press_sends_one(chat: Chat) -> None:
+    _window, view, sent = chat
+    questions = [("Logic", "Is it so?"), ("Logic", "Is it?"), ("Sums", "2 + 3?"), ("Stories", "long " * 40)]
+    cards = tuple(
+        Card(key=str(i), round=1, at=0.0, specialty=specialty, question=question, completions=())
+        for i, (specialty, question) in enumerate(questions)
+    )
+    assert first_messages(State(cards=cards)) == ("Is it?", "2 + 3?", "What is 7 × 6?")
+    view._firsts[1].click()
+    assert isinstance(sent[-1], commands.SendMessage)
+    assert sent[-1].words == view._firsts[1].accessibleName() == "Simplify the fraction 12/18."
+    assert not view._beginning.isVisible()

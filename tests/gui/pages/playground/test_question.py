@@ -82,7 +82,7 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
     assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7, mine="9")
     assert not view._go.isEnabled()
     answer(window, TRIED)
-    assert view._verdict.words() == "It learned this: wrong before training, right after 64 rounds."
+    assert view._verdict.text() == "It learned this: wrong before training, right after 64 rounds."
     assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
 
 
@@ -98,7 +98,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(playground: Playgr
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
     assert names(view)[0] == "Before any training", "after a guess all is told"
-    assert view._verdict.words().startswith("It was another one. It learned this")
+    assert view._verdict.text().startswith("It was another one. It learned this")
     assert not view._blind.isChecked()
 
 
@@ -250,7 +250,7 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
     tell(window, sharing("no"))
     assert (view._mine.text(), sent[sent_before:]) == ("3/7", [])
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
-    assert view._mine.placeholderText().endswith("it stays here")
+    assert view._mine.placeholderText().endswith("It stays on this computer.")
     view._go.click()
     answer(window, replace(TRIED, number=sent[-1].number, mine=GOOD))  # type: ignore[union-attr]
     assert view._outcome.isHidden(), "that it stays here was chosen"
@@ -261,7 +261,7 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
     view._mine.setText("3/7")
     tell(window, CONNECTED, sharing("yes"))
     assert (view._mine.text(), view._title.words()) == ("3/7", "A question it never trains on")
-    assert (view._sharing.isHidden(), view._mine.placeholderText().endswith("it stays here")) == (True, True)
+    assert (view._sharing.isHidden(), view._mine.placeholderText().endswith("It stays on this computer.")) == (True, True)
     view._next.click()
     assert sent[-1].to_share  # type: ignore[union-attr]
 

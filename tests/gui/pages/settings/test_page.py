@@ -98,17 +98,17 @@ def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(theme: 
 
 def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
     row = row_of(page, "when.idle_minutes")
-    for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
+    for minutes, words in ((0, ""), (10, "Pauses until nobody has touched it for this long.")):
         page._settings_store.set({"when.idle_minutes": minutes})
         assert row._note.text() == words
-        assert row._control.accessibleDescription() == f"{words} Default: Goes on."
+        assert row._control.accessibleDescription() == f"{words} Default: Keep training.".strip()
 
 
 def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
     row = row_of(page, "computer.disk_gb")
     for room, number, words in (
         (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
-        (0.0, "No limit", "Saved states and models take as much as they need."),
+        (0.0, "No limit", ""),
     ):
         page._settings_store.set({"computer.disk_gb": room})
         assert isinstance(row._control, NumberField)
@@ -510,9 +510,13 @@ def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_compute
 ) -> None:
     page = SettingsPage(PageContext(theme, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(page)
-    note = row_of(page, "when.week")._note.text()
-    assert note.startswith("Filled hours may be used.")
-    assert note.endswith("The hours are those of the other computer.") == far
+    week = row_of(page, "when.week")
+    assert week._control.isHidden(), "all hours are folded"
+    assert week._note.text().startswith("All hours may be used.")
+    week.take_focus()
+    assert not week._control.isHidden()
+    assert week._note.text().startswith("Filled hours may be used.")
+    assert week._note.text().endswith("The hours are those of the other computer.") == far
 
 
 def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:

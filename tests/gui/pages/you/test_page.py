@@ -58,10 +58,10 @@ def tell(window: MainWindow, event: object) -> None:
 def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     _window, you, sent = page
     assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
-    assert you._line.words() == "You contributed on 1 day; 3 peers fetched your answers"
+    assert you._line.words() == "You trained on 1 day and shared with 3 peers"
     assert [figure._value.text() for figure in you._figures] == ["1,280", "320", "90", "3"]
     # whether they learned from them, nobody here knows
-    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Fetched by", "3"]
+    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Shared with", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
@@ -132,7 +132,7 @@ def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
 
 def test_an_aha_says_from_whom_it_came() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
-    assert aha_cells(learned) == ("Logic", "round 41, after learning from Brisk Otter · p")
+    assert aha_cells(learned) == ("Logic", "round 41, from Brisk Otter")
     assert aha_cells(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found by itself"
 
 

@@ -1,4 +1,4 @@
-"""The page Help: a glossary, the self-test, the search for an update, the log, a report without names, and the keys."""
+"""The page Help: short answers, a glossary, the self-test, the search for an update, the log, a report, and the keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
-from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
@@ -24,14 +24,16 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
-from waggle.gui.widgets.layout import card, column, row
+from waggle.gui.widgets.layout import as_widget, card, column, row
 from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.responsive_row import EvenRow
 from waggle.gui.widgets.scroll_anchor import ScrollAnchor, is_being_read
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
+FOLDED = 94  # pixels of the log, at a text size of 100%: three lines
 KEYS = (
     ((shortcuts.PAUSE,), later("Pause, or resume")), ((shortcuts.FIND,), later("Find, in settings, models, peers and log")),
     ((shortcuts.MUTE, shortcuts.BLOCK), later("Mute or block the chosen peer")), ((shortcuts.CLOSE,), later("Close the window")),
@@ -39,20 +41,40 @@ KEYS = (
 )  # fmt: skip
 
 
+ANSWERS = (
+    (
+        later("What does Waggle do?"),
+        later("It trains a small language model on this computer. Peers do the same, and all learn from each other's answers."),
+    ),
+    (
+        later("What leaves my computer?"),
+        later(
+            "The swarm's questions with your model's answers, and a made-up name. Others see your internet address. "
+            "Files and chats stay here."
+        ),
+    ),
+    (
+        later("How do I invite somebody?"),
+        later("Press Invite someone on Peers or Swarms. Send the link, or let them scan the code."),
+    ),
+    (
+        later("Why is it slow?"),
+        later("It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much."),
+    ),
+)
 WORDS = (
     (later("Round"), later("The model answers some questions, then learns once from them.")),
     (later("Example"), later("One question with all its answers, which is what is shared.")),
     (later("Reward"), later("0 to 1: how right an answer was.")),
     (later("Specialty"), later("One kind of question, such as fractions.")),
-    (later("Held-out"), later("Questions it never trains on: the honest test of what it has learned.")),
-    (later("Aha"), later("The first right answer in a specialty.")),
+    (later("New questions"), later("Questions it never trains on: the honest test of what it has learned.")),
     (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HelpQuestion:
-    """The texts around a question that a command of `waggle` answers, line by line: in messages as JSON, or in English."""
+    """The texts around a question that a command of `waggle` answers, line by line, in messages as JSON."""
 
     command: tuple[str, ...]
     title: str
@@ -65,8 +87,8 @@ class HelpQuestion:
 
 
 SELF_TEST = HelpQuestion(
-    command=("selftest",),
-    title=later("Can this computer take part?"),
+    command=("selftest", "--stdio"),
+    title=later("Does everything work here?"),
     about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
     act=later("Run the self-test"),
     icon="play",
@@ -187,7 +209,12 @@ class LogCard(QFrame):
         self._view.setUniformItemSizes(True)
         self._view.setFont(theme.font("mono"))
         self._view.setAccessibleName(tr("Log"))
-        self._view.setFixedHeight(theme.px(230))
+        self._folded = theme.px(FOLDED)
+        self._view.setFixedHeight(self._folded)
+        self._all = Button(theme, tr("Show all"), "view")
+        self._all.setCheckable(True)
+        self._all.toggled.connect(self._unfold)
+        search.textChanged.connect(lambda words: self._all.setChecked(bool(words) or self._all.isChecked()))
         self._view.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
         self._copy = Button(theme, tr("Copy"), icon="copy")
         self._copy.clicked.connect(self._take)
@@ -198,8 +225,13 @@ class LogCard(QFrame):
         ScrollAnchor(self._view)
         self._say_what_is_there()
         journal.added.connect(self._mark_stale)
-        head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
+        head = row((text(theme, tr("Log"), "heading"), 1), search, self._all, self._copy)
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
+
+    def _unfold(self, whole: bool) -> None:
+        """Show many lines, or the newest few."""
+        self._view.setFixedHeight(self._folded * 3 if whole else self._folded)
+        self._all.say(tr("Show less") if whole else tr("Show all"))
 
     def catch_up(self) -> None:
         """Show new entries; called when the page is redrawn, so only while it is visible."""
@@ -262,13 +294,14 @@ class HelpPage(Page):
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
         self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
         self._head = page_header(theme, tr("Help"), self._line)
+        answers = _answers_card(theme)
         words = _terms_card(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
         self._columns = TwoColumns()
         self._area = ScrollArea(column(self._columns, None))
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         last = (self._log, self._report, _keys_card(theme), self._goodbye_card())
-        self._columns.fill((words, self._race_card(), *panels), last)
+        self._columns.fill((answers, words, self._race_card(), *panels), last)
         self._ended: object = None  # phase and problem: the report changes with them even while it is being read
         self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
@@ -332,6 +365,19 @@ def _keys_card(theme: Theme) -> QFrame:
         ("+, −, 0", tr("Charts: zoom in or out, or show the whole run")),
     ]
     return _terms_card(theme, tr("Keys"), lines, "mono")
+
+
+def _answers_card(theme: Theme) -> QFrame:
+    """The questions that people ask first, each with its answer."""
+    rows = [EvenRow(*(_answer(theme, *each) for each in ANSWERS[place : place + 2])) for place in (0, 2)]
+    for each in rows:
+        each.set_gap(28)
+    return card(*rows, gap=16)
+
+
+def _answer(theme: Theme, question: str, words: str) -> QWidget:
+    answer = text(theme, tr(words), "small", "soft", wrap=True)
+    return as_widget(column(text(theme, tr(question), "heading", wrap=True), answer, None, gap=3))
 
 
 def _terms_card(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:

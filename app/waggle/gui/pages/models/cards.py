@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFrame
 
 from waggle.core.message import turns_of
 from waggle.gui.i18n.formatting import one_line, size, tr
-from waggle.gui.pages.models.model_words import model_name, model_summary, offer_size, offer_terms, offer_title
+from waggle.gui.pages.models.model_words import fit_words, model_name, model_summary, offer_size, offer_terms, offer_title
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
@@ -24,11 +24,12 @@ class ModelCard(QFrame):
     removed = Signal(object)
     export_wanted = Signal()
 
-    def __init__(self, theme: Theme, model: ModelDetails) -> None:
+    def __init__(self, theme: Theme, model: ModelDetails, name: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        title = model_name(model)
-        head = row((ElidedLabel(theme, title, "heading"), 0 if model.active else 1))
+        self.setProperty("now", model.active)
+        title = name or model_name(model)
+        head = row((ElidedLabel(theme, title, "title" if model.active else "heading"), 0 if model.active else 1))
         if model.active:
             head.addWidget(Chip(theme, tr("In training"), "accent", "on"))
             head.addStretch(1)
@@ -83,11 +84,14 @@ class OfferCard(QFrame):
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
         gated = as_widget(
-            row(Icon(theme, "lock", "text_soft", 14), (text(theme, tr("Needs a free Hugging Face account"), "small", "soft"), 1))
+            row(Icon(theme, "lock", "text_soft", 14), (ElidedLabel(theme, tr("Free account needed"), "small", "text_soft"), 1))
         )
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
-        set_tip(gated, tr("Accept its licence on huggingface.co, then store a token of your account with `waggle token`."))
+        set_tip(
+            gated,
+            tr("Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`."),
+        )
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
         if not offer.good_at:
             good_at.hide()
@@ -95,16 +99,19 @@ class OfferCard(QFrame):
         self._act.clicked.connect(lambda: self.chosen.emit(offer.name))
         head = as_widget(row((ElidedLabel(theme, offer_title(offer), "heading"), 1), self._chip))
         head.setFixedHeight(theme.size["chip"])  # the names of neighbours are at the same height, with a chip or without one
+        owned = ElidedLabel(theme, one_line(offer.name), "small", "text_faint")
+        if offer.title:  # one that Waggle suggests: its owner is known
+            owned.hide()
+            set_tip(head, one_line(offer.name))
         lines = (
             head,
-            ElidedLabel(theme, one_line(offer.name), "small", "text_faint"),
+            owned,
             good_at,
-            ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
-            ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
-            self._fit,
-            gated,
             None,
-            row(self._act, None, margins=(0, 4, 0, 0)),
+            ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
+            self._fit,
+            ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
+            row(self._act, gated, None, gap=12, margins=(0, 4, 0, 0)),
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
 
@@ -146,4 +153,4 @@ def _act_words(here: ModelDetails | None, *, coming: bool = False, failed: bool 
 def fit_parts(fit: str) -> tuple[str, str]:
     """Whether a model fits in one sentence, and how it would be trained."""
     first, *how = turns_of(fit)
-    return tr(first), " ".join(map(tr, how))
+    return fit_words(first), " ".join(map(tr, how))

@@ -2,30 +2,40 @@
 
 from pathlib import Path
 
+from waggle.core.message import Message
 from waggle.gui.i18n.formatting import decimal, duration, figure, one_line, plural, size, tr, visible
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelOffer
 
 APART = "  ·  "  # between two facts
+FITS = "Fits: about %1 answers an hour, %2 of %3 GB of memory."  # as the engine says it
 BILLION, MILLION = 1_000_000_000, 1_000_000
 
 
 def model_name(model: ModelDetails) -> str:
     """The name of a model on this computer."""
     if model.kind == "starter":
-        return tr("The starter")
+        return tr("Starter")
     return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
 
 
 def model_summary(model: ModelDetails) -> str:
     """Source, size and training of a model, in one line."""
-    where = {"starter": tr("Comes with Waggle"), "hub": tr("From the hub"), "folder": one_line(model.folder)}[model.kind]
+    folder = tr("In %1").replace("%1", one_line(str(Path(model.folder).parent)))
+    where = {"starter": tr("Comes with Waggle"), "hub": "Hugging Face", "folder": folder}[model.kind]
     if not model.finished:
-        came = tr("not complete, %1 are here").replace("%1", size(model.bytes)) if model.bytes else tr("not downloaded yet")
-        return f"{where}; {came}"
+        came = tr("%1 of it are here").replace("%1", size(model.bytes)) if model.bytes else tr("not downloaded yet")
+        return APART.join((where, came))
     trained = (
         plural(model.rounds, "%n round trained here", "%n rounds trained here") if model.rounds else tr("not trained here yet")
     )
-    return f"{where}, {size(model.bytes)}; {trained}"
+    return APART.join((where, size(model.bytes), trained))
+
+
+def fit_words(fit: str) -> str:
+    """Whether a model fits, below a chip that says so: then only how fast it would be, and in how much memory."""
+    if not isinstance(fit, Message) or fit.id != FITS:
+        return tr(fit)
+    return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))
 
 
 def storage_words(models: tuple[ModelDetails, ...], free: int) -> str:
@@ -66,7 +76,7 @@ def offer_terms(offer: ModelOffer) -> str:
 def chosen_name(choice: ModelChoice) -> str:
     """The name of a model that was chosen."""
     name = choice.name.partition("/")[2] if choice.name else Path(choice.folder).name
-    return one_line(name) or tr("The starter")
+    return one_line(name) or tr("Starter")
 
 
 def choice_title(choice: ModelChoice) -> str:

@@ -194,19 +194,22 @@ class ModelsPage(Page):
         self._waiting_card.setVisible(listing is None)
         self._storage.setVisible(listing is not None)
         models = sorted(listing.models, key=lambda model: not model.active) if listing else []
+        trained = one_line(self._state.ready.model) if self._state.ready else ""
         shapes: list[object] = [(model.kind, model.name, model.folder, model.active, model.finished) for model in models]
+        shapes.append(trained)
         if shapes != self._shapes:
             self._shapes = shapes
-            self._make_cards(models)
+            self._make_cards(models, trained)
         for model_card, model in zip(self._model_cards, models, strict=True):
             why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
             model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why, self._failure(model.name))
         if listing is not None:
             self._storage.say(storage_words(listing.models, listing.free))
 
-    def _make_cards(self, models: Sequence[ModelDetails]) -> None:
+    def _make_cards(self, models: Sequence[ModelDetails], trained: str) -> None:
+        """`trained`: the name of the model in training."""
         empty(self._active)
-        self._model_cards = [ModelCard(self.theme, model) for model in models]
+        self._model_cards = [ModelCard(self.theme, model, trained if model.active else "") for model in models]
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._send(RemoveModel(id=new_id(), name=chosen_model.name)))
@@ -225,8 +228,8 @@ class ModelsPage(Page):
         if results is None:
             self._hub.show_offers("", "", ())
         else:
-            none = tr("The hub has no model for texts with such a name whose weights Waggle can read.")
-            title = tr("On the hub: %1").replace("%1", one_line(results.words))
+            none = tr("Hugging Face has no text model with such a name whose weights Waggle can read.")
+            title = tr("On Hugging Face: %1").replace("%1", one_line(results.words))
             self._hub.show_offers(title, "" if offers else none, offers)
         self._hub.setVisible(results is not None)
         here = {model.name: model for model in state.models.models if model.name} if state.models else {}
@@ -244,7 +247,7 @@ class ModelsPage(Page):
 
     def _await_results(self, answer: asyncio.Future[HubResults]) -> None:
         self._searching = answer
-        self._field.say(tr("Searching the hub."))
+        self._field.say(tr("Searching Hugging Face."))
         start(self, self._show_results(answer))
 
     async def _show_results(self, answer: asyncio.Future[HubResults]) -> None:

@@ -32,7 +32,7 @@ def prompt_form_words(state: State) -> str:
 def _reason_words(state: State, choice: PromptFormChoice, form: str) -> str:
     match choice.why:
         case "starter":
-            return tr("Asked the way it was trained.")
+            return ""  # the way it was made for
         case "setting":
             return tr("Asked as you chose: %1.").replace("%1", tr(form))
         case "trial":

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
 from waggle.gui.engine_client.engine_client import EngineClient
-from waggle.gui.i18n.formatting import plural, tr
+from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import hide_names_box, snapshot_label
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess
@@ -26,6 +26,7 @@ from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
 
 TINY = 10_000_000  # parameters of a model that knows puzzles and little else
+FIRST, SHORT = 3, 60  # messages that are offered to begin with, and characters of each at most
 LINES = 2  # visible while a message is written
 
 
@@ -41,6 +42,16 @@ def model_notice(state: State) -> str:
             "This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself."
         )
     return "" if offered.taught else tr("This model was never taught to chat: it takes each message for a question by itself.")
+
+
+def first_messages(state: State) -> tuple[str, ...]:
+    """What to ask first: the shortest questions of the last rounds, each of another specialty, else something short."""
+    questions: dict[str, str] = {}
+    for question_card in sorted(state.cards, key=lambda each: len(each.question)):
+        if len(question_card.question) <= SHORT and question_card.specialty not in questions:
+            questions[question_card.specialty] = one_line(question_card.question)
+    usual = (tr("What is 7 × 6?"), tr("Simplify the fraction 12/18."), tr("Who are you?"))
+    return (*list(questions.values())[:FIRST], *usual)[:FIRST]
 
 
 def choices_summary(guesses: list[Guess]) -> str:
@@ -62,7 +73,7 @@ class MessageInput(QPlainTextEdit):
         self.setProperty("kind", "message")
         self.setFont(theme.font("body"))
         self.setAccessibleName(tr("Your message"))
-        self.setPlaceholderText(tr("Write a message; Enter sends it, Shift+Enter begins a line"))
+        self.setPlaceholderText(tr("Write a message; Enter sends it, Shift+Enter adds a line"))
         self.setTabChangesFocus(True)
         self.setFixedHeight(self.fontMetrics().lineSpacing() * LINES + 24)
 
@@ -108,6 +119,11 @@ class ChatView(QWidget):
             theme, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._firsts = [Button(theme, "", small=True) for _ in range(FIRST)]
+        for button in self._firsts:
+            button.clicked.connect(lambda _on=False, button=button: self._begin_with(button.accessibleName()))
+        firsts = column(*(row(None, button, None) for button in self._firsts))
+        self._beginning = as_widget(column(None, self._empty, 8, firsts, None))
         self.message = MessageInput(theme)
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)
@@ -116,7 +132,7 @@ class ChatView(QWidget):
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
-            self.tools, self._about, (self._empty, 1), (self._room, 1), rule(), writing,
+            self.tools, self._about, (self._beginning, 1), (self._room, 1), rule(), writing,
             row((self._message, 1), self._tally), gap=10,
         )  # fmt: skip
         self.setLayout(column((chat_card, 1)))
@@ -245,6 +261,10 @@ class ChatView(QWidget):
         self._await(self._client.command(command))
         self._draw()
 
+    def _begin_with(self, words: str) -> None:
+        self.message.setPlainText(words)
+        self._say()
+
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
@@ -303,7 +323,11 @@ class ChatView(QWidget):
             self._boxes.append(box)
         for box, turn in zip(self._boxes, talk, strict=True):
             box.show_turn(turn)
-        self._empty.setVisible(not talk and not self._waiting)
+        self._beginning.setVisible(not talk and not self._waiting)
+        if not talk:
+            for button, words in zip(self._firsts, first_messages(self.state), strict=True):
+                button.say(words)
+                button.setEnabled(not self._why_not())
         self._room.setVisible(bool(talk) or bool(self._waiting))
 
     def _visible_turns(self) -> tuple[Turn, ...]:

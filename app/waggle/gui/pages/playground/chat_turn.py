@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.pages.playground.blind_labels import TextBlock, answer_label, not_now_text, snapshot_label
+from waggle.gui.state.tries import plain_reply
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -59,8 +60,8 @@ class ReplyTile(QFrame):
         self._who.say(who, "accent_text" if mine else "text_soft")
         self._state.say(tr("your choice") if picked else reply_state(reply, turn))
         empty = turn.finished and not reply.text.strip()
-        self._words.say(tr("It said nothing.") if empty else reply.text)
-        self._words.setAccessibleName(f"{who}: {visible(reply.text)}")
+        self._words.say(tr("It said nothing.") if empty else plain_reply(reply.text))
+        self._words.setAccessibleName(f"{who}: {visible(plain_reply(reply.text))}")
 
     def spoken_text(self) -> str:
         """The label and the answer, for a screen reader."""

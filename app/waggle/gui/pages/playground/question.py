@@ -13,16 +13,16 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
-from waggle.gui.state.tries import KIND_SIGNS, kind_of
+from waggle.gui.state.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more, without_tags
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.highlighted_text import HighlightedText
-from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.layout import as_widget, card, column, edges, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
@@ -30,6 +30,8 @@ from waggle.protocol.state import State
 
 Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
+BARE = 7  # pixels: the indent of the icon of a tinted chip
+UNJUDGED = "could not be judged"
 JUDGED, MOST_JUDGED = 210, 360  # pixels of a row's verdict at a text size of 100%, and at most
 
 
@@ -48,6 +50,11 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reason == UNTAGGED:
         return tr("It knows this one, but does not write the answer tags yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
+
+
+def verdict_word(answer: ShownCompletion) -> str:
+    """What an answer is, in a word; why, if nothing could judge it."""
+    return tr(answer.reason) if answer.reason == UNJUDGED else tr(KIND_WORDS[kind_of(answer)])
 
 
 def shares_answers(state: State) -> bool:
@@ -77,23 +84,31 @@ class AnswerRow(QWidget):
 
     guessed = Signal()
 
-    def __init__(self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
+    def __init__(
+        self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False, now: bool = False
+    ) -> None:
         super().__init__()
-        name = ElidedLabel(theme, who, "label")
+        now = now and not hidden
+        name = ElidedLabel(theme, who, "label", "accent_text" if now else "text")
         name.setFixedWidth(min(theme.px(160), 240))  # with the largest text the answer needs some width, too
         words = HighlightedText(theme, 1)
-        words.say(completion.text, completion.start, completion.length, match="match")
+        answer, start, length = without_tags(completion)
+        words.say(answer, start, length if says_more(completion) else 0, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         judged = reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        chip = Chip(theme, judged, *KIND_SIGNS[kind_of(completion)])
+        tone, icon = KIND_SIGNS[kind_of(completion)]
+        chip = Chip(theme, verdict_word(completion), tone, icon)
+        set_tip(chip, judged)
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
+        well.setProperty("now", now)
         guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
-        self._judged = as_widget(row(chip, guess, None))
+        before = theme.px(BARE) if tone == "bare" else 0  # its icon stands below that of a tinted one
+        self._judged = as_widget(row(chip, guess, None, margins=edges(0 if hidden else before, 0, 0, 0)))
         chip.setVisible(not hidden)
         guess.setVisible(hidden and by_model)
-        self.wants = (guess if hidden else chip).sizeHint().width()
+        self.wants = (guess if hidden else chip).sizeHint().width() + before
         self.setLayout(row(name, (well, 1), self._judged, gap=12))
 
     def set_room(self, width: int) -> None:
@@ -130,7 +145,7 @@ class QuestionView(QWidget):
         self._mine = QLineEdit()
         self._mine.setFont(theme.font("mono"))
         self._mine.setAccessibleName(tr("Your own answer"))
-        self._mine.setPlaceholderText(tr("Your answer first, if you like; it stays here"))
+        self._mine.setPlaceholderText(tr("Your answer first, if you like. It stays on this computer."))
         self._mine.setMaxLength(500)
         self._mine.setFixedHeight(theme.size["control"])
         self._mine.returnPressed.connect(self._ask)
@@ -138,7 +153,7 @@ class QuestionView(QWidget):
         self._go.clicked.connect(self._ask)
         self._blind = hide_names_box(theme)
         self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._message = ElidedLabel(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
+        self._verdict, self._message = text(theme, "", "title", wrap=True), text(theme, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
         self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
@@ -248,8 +263,8 @@ class QuestionView(QWidget):
 
     def _offer_row(self) -> QWidget:
         """The offer to share answers, visible once after the person's own answer."""
-        words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
-                   "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
+        words = tr("Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked "
+                   "human, and they cannot be taken back.")  # fmt: skip
         share = Button(self._theme, tr("Share my answers"), small=True)
         keep = Button(self._theme, tr("Keep them here"), small=True)
         share.clicked.connect(lambda: self._set_sharing("yes"))
@@ -281,7 +296,7 @@ class QuestionView(QWidget):
         self._title.say(tr("A question for the swarm") if for_swarm else tr("A question it never trains on"))
         self._sharing.setVisible(goes)
         self._mine.setPlaceholderText(tr("Your answer first, if you like") if goes
-                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
+                                      else tr("Your answer first, if you like. It stays on this computer."))  # fmt: skip
 
     def _offer(self) -> None:
         ready = self._state.ready
@@ -320,7 +335,7 @@ class QuestionView(QWidget):
         self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
         self._question.setText(visible_lines(posed.question.strip()))
         self._well.show()
-        pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
+        pinned, fresh = tr("%1, question %2"), tr("%1, a new question that others take too")
         words = (fresh if posed.epoch else pinned).replace("%1", tr(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
@@ -351,8 +366,8 @@ class QuestionView(QWidget):
         rows = list[AnswerRow]()
         for i, answer in enumerate(answers):
             who = answer_label(i) if blind else snapshot_label(answer.rounds, newest)
-            answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True)
             last = answer is tried.answers[-1]
+            answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True, now=last)
             answer_row.guessed.connect(lambda last=last: self._show_guess(right=last))
             rows.append(answer_row)
         if tried.mine is not None:
@@ -370,7 +385,9 @@ class QuestionView(QWidget):
         sentence = f"{not_now_text(tried.not_now)} {outcome}".strip()
         self._outcome.setText(sentence)
         self._outcome.setVisible(bool(sentence))
-        self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {answers_summary(tried)}".strip())
+        self._verdict.setText(
+            tr("Which one is the model of now?") if blind else f"{self._guess} {answers_summary(tried)}".strip()
+        )
         self._guess = ""
         self._answers.show()
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPen
+from PySide6.QtGui import QPainter, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.charts.race_grid import RaceGrid
+from waggle.gui.charts.race_grid import MOST_ROW, ROW, RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.race_state import Race, detail, fold, headline, recent_score, solved_words, transfer_words
+from waggle.gui.state.race_state import Race, detail, exam_score, fold, headline, recent_score, solved_words, transfer_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
@@ -37,6 +37,7 @@ class HexagonKey(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
 
 
+HIGHEST = 0.55  # of the width: the curves and the lanes beside them
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
@@ -56,19 +57,22 @@ class LegendLine(PaintedWidget):
 class LaneBox(QWidget):
     """One swarm: its recent share of right answers, and which member solved which specialty."""
 
-    def __init__(self, theme: Theme, lane: Lane, name: str, about: str, key: LegendLine) -> None:
+    def __init__(self, theme: Theme, lane: Lane, name: str, key: LegendLine) -> None:
         super().__init__()
         self._lane: Lane = lane
         self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
         self.comb = RaceGrid(theme, lane)
-        words = ElidedLabel(theme, about, "caption", "text_faint")
-        head = row(key, text(theme, name, "heading"), (words, 1), self._figure, gap=8)
-        self.setLayout(column(head, self.comb, self._solved, gap=4))
+        self._about = ElidedLabel(theme, "", "caption", "text_faint")
+        head = row(key, text(theme, name, "heading"), (self._about, 1), self._figure, gap=8)
+        self.setLayout(column(head, (self.comb, 1), self._solved, gap=4))
 
     def show_race(self, race: Race) -> None:
-        self._figure.setText(recent_score(race.progress_of(self._lane)))
+        exam = race.exam
+        self._figure.setText(exam_score(exam, self._lane) if exam else recent_score(race.progress_of(self._lane)))
+        self._about.say(tr("of the new questions") if exam else tr("right lately"))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
+        self.setMaximumHeight(self.sizeHint().height() * MOST_ROW // ROW)  # the rest stays free below
 
 
 class RaceView(QWidget):
@@ -93,13 +97,14 @@ class RaceView(QWidget):
         about = ElidedLabel(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
         self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
-            "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), LegendLine(theme, "peer", SOLID)),
-            "alone": LaneBox(theme, "alone", tr("Alone"), tr("right lately"), LegendLine(theme, "reference", DOTTED)),
+            "sharing": LaneBox(theme, "sharing", tr("Sharing"), LegendLine(theme, "peer", SOLID)),
+            "alone": LaneBox(theme, "alone", tr("Alone"), LegendLine(theme, "reference", DOTTED)),
         }
         own_find = row(HexagonKey(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(HexagonKey(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
-        self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
-        self._arena = StretchRow((self._curves, 1), (self._side, 0), gap=12)
+        lanes = ((box, 100) for box in self._lanes.values())
+        self._side: QFrame = card(*lanes, row(own_find, passed, None, gap=12), None, gap=14)
+        self._arena = StretchRow((self._curves, 2), (self._side, 1), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)
         self._draw()
@@ -158,17 +163,22 @@ class RaceView(QWidget):
         kind = "plain" if busy else "primary"
         restyle(self.button, "kind", kind)
         self.button.change_to(kind, words, "cross" if busy else "play")
-        self._arena.setVisible(bool(race.racers))
         self._jump.say(transfer_words(race))
         for box in self._lanes.values():
             box.show_race(race)
-        if race.racers:
-            self._draw_chart()
+        if self._chart is not None:
+            self._chart.show_race(race)
 
-    def _draw_chart(self) -> None:
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
         if self._chart is None:
             from waggle.gui.charts.race_chart import RaceChart  # pyqtgraph: only now
 
             self._chart = RaceChart(self._theme)
             self._room.addWidget(self._chart)
-        self._chart.show_race(self.race)
+            self._chart.show_race(self.race)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the curves wider than high on a large screen."""
+        super().resizeEvent(event)
+        self._arena.setMaximumHeight(max(self._arena.minimumSizeHint().height(), round(event.size().width() * HIGHEST)))

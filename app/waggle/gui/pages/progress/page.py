@@ -32,7 +32,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
-from waggle.gui.widgets.layout import card, column, frame, row
+from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -133,10 +133,10 @@ class ProgressPage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._axis = SegmentedControl(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
         self._axis.chosen.connect(self._change_axis)
-        self._as_table = Button(theme, tr("Show as table"), icon="table")
+        self._as_table = Button(theme, tr("Show as table"), "view", "table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._show_as_table)
-        self._compared = Button(theme, tr("Compare models"), icon="peers")
+        self._compared = Button(theme, tr("Compare models"), "view", "peers")
         self._compared.setCheckable(True)
         self._compared.toggled.connect(self._show_comparison)
         self._comparison = LeaderboardView(theme)
@@ -147,18 +147,18 @@ class ProgressPage(Page):
         self._table = RoundTableModel(theme)
         self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
+        self._framed = [column(part) for part in (table, self._empty_page(theme), self._comparison)]  # without a scroll area
         self._pages = QStackedWidget()
         self._by_specialty = column(self._shares_card, self._curves_card, None)
         self._lines = column((self._held_card, 6), (self._reward_card, 5))
         self._beside_pins = row((self._lines, 1), self._pins)
         self._chart_box = column((self._beside_pins, 3), (self._by_specialty, 0))
         self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
-        for part in (self._charts, table, self._empty_page(theme), self._comparison):
+        for part in (self._charts, *map(as_widget, self._framed)):
             self._pages.addWidget(part)
-        head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        self._head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
         self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
-        self._box = column(head, (self._pages, 1))
-        self.setLayout(self._box)
+        self.setLayout(column(self._head, (self._pages, 1), gap=0))
         theme.changed.connect(self._draw)
         self.set_compact(False)
 
@@ -169,9 +169,9 @@ class ProgressPage(Page):
         self._runs = RunChoice(theme)
         self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
         self._runs.changed.connect(self._redraw.start)
-        headed = column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2)
+        headed = column(text(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
         score_head = row((headed, 1), self._runs.button, self._figure, gap=14)
-        reward = column(text(theme, tr("Reward"), "heading"), self._about_reward, gap=2)
+        reward = column(text(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
@@ -208,9 +208,12 @@ class ProgressPage(Page):
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(*header_margins(edge, compact=self.compact, below=20 if self.compact else 24))
+        below = 20 if self.compact else 24
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
+        self._charts.set_edges(edge, below)
+        for framed in self._framed:
+            framed.setContentsMargins(edge, 0, edge, below)
         self._name_table()
-        self._box.setSpacing(gap)
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
@@ -327,19 +330,17 @@ class ProgressPage(Page):
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
         self._figure.setText(_figure_text(scores[-1]) if scores and scores[-1].total else "")
-        about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
+        about = tr("%1 questions it never trains on; band: margin of error")
         if scores and scores[-1].early:
-            about = tr("Right answers on a first %1 questions your model has never trained on; the band is the 95% interval")
+            about = tr("A first %1 questions it never trains on; band: margin of error")
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
         rounds = chart_series.rounds(state)
-        width = chart_series.trend_width(len(rounds))
-        about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
-        about = about.replace("%1", str(width))
+        about = tr("0 to 1 for each answer: bold is the trend, faint is each round")
         has_peers = any(summary.external_reward is not None for summary in rounds)
         self._draw_specialties(rounds)
-        self._about_reward.say(about + (tr("; dashed is what the answers of peers earned") if has_peers else ""))
+        self._about_reward.say(about + (tr(", dashed is that of peers") if has_peers else ""))
 
     def _draw_specialties(self, rounds: list[RoundSummary]) -> None:
         curves = {title: curve for title, curve in chart_series.specialty_rewards(rounds).items() if len(curve) > 1}

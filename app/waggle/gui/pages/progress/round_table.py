@@ -1,32 +1,45 @@
-"""The rounds as a table, newest first."""
+"""The rounds as a table, newest first. Rounds after which the model was tested stand out."""
+
+import datetime
+from itertools import pairwise
+from typing import NamedTuple
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtGui import QBrush, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
 
-from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, tr
+from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, percent, tooltip_text, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.scroll_anchor import ScrollAnchor
-from waggle.gui.widgets.table import RowsModel, style_table
+from waggle.gui.widgets.table import Index, RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Of its own", "From peers", "Loss")
-DROPPED = ("Loss", "Seconds", "Of its own", "From peers", "Answers", "Finished")  # hidden in this order
+COLUMNS = ("Round", "Finished", "New questions", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
+DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
 FIXED = {"Round": 64, "Finished": 132}  # pixels; the other columns share the rest
+TESTED = COLUMNS.index("New questions")
 EDGES = 30  # pixels beside the text of a column's head
-Row = tuple[RoundSummary, HeldOutScore | None]
 
 
-def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+class Row(NamedTuple):
+    """A round, the score after it, if any, and whether it is the newest round of its day, which names the day."""
+
+    summary: RoundSummary
+    score: HeldOutScore | None
+    names_day: bool = True
+
+
+def display_cells(summary: RoundSummary, score: HeldOutScore | None, names_day: bool = True) -> tuple[str, ...]:
     """One row, in the order of COLUMNS."""
+    finished = clock(summary.at)
     return (
-        figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
-        f"{score.right} / {score.total}" if score else "",
-        decimal(summary.reward, 2), decimal(summary.solved, 2), decimal(summary.seconds, 1), figure(summary.completions),
-        figure(summary.local), figure(summary.external), _loss_text(summary),
+        figure(summary.round), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,
+        percent(score.right / max(1, score.total), 1) if score else "",
+        percent(summary.solved), decimal(summary.reward, 2), figure(summary.local), figure(summary.external),
+        decimal(summary.seconds, 1), _loss_text(summary),
     )  # fmt: skip
 
 
@@ -41,14 +54,29 @@ def rows(state: State) -> list[Row]:
     """All rounds, newest first, each score with the last round before it was measured."""
     played = chart_series.rounds(state)
     scores = score_places(played, chart_series.scores(state))
-    return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
+    days = [date_of(summary.at) for summary in played]
+    last = [day != after for day, after in pairwise([*days, datetime.date.min])]
+    return [Row(summary, scores.get(place), last[place]) for place, summary in enumerate(played)][::-1]
 
 
 class RoundTableModel(RowsModel[Row]):
     """The rows of the table; new rounds are inserted at the top."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: display_cells(*row))
+        super().__init__(theme, [tr(name) for name in COLUMNS], lambda row: row.summary.round, lambda row: display_cells(*row))
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        score = self._rows[index.row()].score
+        match role:
+            case Qt.ItemDataRole.FontRole if score is not None:
+                return self._theme.font("label")
+            case Qt.ItemDataRole.BackgroundRole if score is not None:
+                return QBrush(self._theme.colour("accent_soft"))
+            case Qt.ItemDataRole.ToolTipRole if score is not None and index.column() == TESTED:
+                words = tr("%1 of %2 new questions right, asked after this round")
+                return tooltip_text(words.replace("%1", figure(score.right)).replace("%2", figure(score.total)))
+            case _:
+                return super().data(index, role)
 
 
 class RoundTableView(QTableView):

@@ -22,7 +22,7 @@ HIGH = 4  # rows: about the height of a row that is wide
 class SettingRow(QFrame):
     """One row: title, note, control, and while the value is not the default, what that is and a way back to it."""
 
-    def __init__(self, theme: Theme, row_of: Setting, settings_store: SettingsStore) -> None:
+    def __init__(self, theme: Theme, row_of: Setting, settings_store: SettingsStore, role: str = "strong") -> None:
         super().__init__()
         self.key = row_of.key
         self._row, self._settings_store = row_of, settings_store
@@ -38,27 +38,43 @@ class SettingRow(QFrame):
         self._later = text(theme, tr("Waits for the engine's next start."), "small", "faint")
         self._note = text(theme, "", "small", "soft", wrap=True)
         self._default = text(theme, tr("Default: %1").replace("%1", default), "small", "faint", wrap=True)
-        words = column(text(theme, title, "strong", wrap=True), self._note, self._default, self._later, gap=2)
+        words = column(text(theme, title, role, wrap=True), self._note, self._default, self._later, gap=2)
         set_tip(self._control, self._default.text())
+        head = row((words, 1), 12, self._reset)
+        self._open: Button | None = None
+        if isinstance(row_of.kind, WeekHours):  # a week of all hours is folded
+            self._open = Button(theme, tr("Choose hours"), small=True)
+            self._open.clicked.connect(self.take_focus)
+            head.addWidget(self._open)
         if is_wide(row_of):
-            layout = column(row((words, 1), self._reset), self._control, gap=8)
+            self.setLayout(column(head, self._control, gap=8))
         else:
-            layout = column(row((words, 1), 12, self._reset, self._control))
-        self.setLayout(layout)
-        self.words = f"{title} {tr(row_of.note)} {tr(row_of.at_zero)} {row_of.key}".lower()
+            head.addWidget(self._control)
+            self.setLayout(column(head))
+        self.words = f"{title} {tr(row_of.note)} {tr(row_of.at_zero or '')} {row_of.key}".lower()
         self.show_value()
 
     def take_focus(self) -> None:
+        """Focus the control, which unfolds."""
+        if self._open is not None:
+            set_visible(self._open, False)
+            self.show_value()
         self._control.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_value(self) -> None:
         value = self._settings_store.value(self._row.key)
         self._control.show_value(value)
-        note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
+        if self._open is not None and value:
+            set_visible(self._open, False)
+        folded = self._open is not None and not self._open.isHidden()
+        set_visible(self._control, not folded)
+        whole = bool(value) or self._row.at_zero == "" or (self._open is not None and not folded)
+        note = tr(self._row.note if whole else self._row.at_zero or "")
         if self._settings_store.far and self._row.far:
             note = f"{note} {tr(self._row.far)}"
         self._note.setText(note)
-        self._control.setAccessibleDescription(f"{note} {self._default.text()}.")
+        set_visible(self._note, bool(note))
+        self._control.setAccessibleDescription(f"{note} {self._default.text()}.".strip())
         changed = not self._settings_store.is_default(self._row.key)
         for part in (self._reset, self._default):
             set_visible(part, changed)
@@ -80,10 +96,14 @@ class GroupCard(QFrame):
     def __init__(self, theme: Theme, group: Group, settings_store: SettingsStore) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.rows = [SettingRow(theme, setting_row, settings_store) for setting_row in group.rows]
+        role = "strong" if len(group.rows) > 1 else "heading"  # the title of a single row is that of its card
+        self.rows = [SettingRow(theme, setting_row, settings_store, role) for setting_row in group.rows]
         self._rules = [rule() for _ in self.rows]
         self.words = tr(group.title).lower()
-        box = column(text(theme, tr(group.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
+        box = column(gap=10, margins=(20, 16, 20, 18))
+        if len(group.rows) > 1:
+            box.addWidget(text(theme, tr(group.title), "heading"))
+            box.addSpacing(4)
         for line, setting_row in zip(self._rules, self.rows, strict=True):
             box.addWidget(line)
             box.addWidget(setting_row)

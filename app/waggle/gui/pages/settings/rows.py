@@ -41,7 +41,9 @@ Kind = Toggle | Options | Range | TextLine | WeekHours
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting: its key `section.name`, title, note and kind of control; `at_zero`: the note while the value is 0.
+    """One setting: its key `section.name`, title, note and kind of control.
+
+    `at_zero`: the note while the value is 0 or nothing, if it is another one; None: the value says it all.
 
     `far`: an addition to the note for an engine on another computer.
     """
@@ -50,7 +52,7 @@ class Setting(msgspec.Struct, frozen=True):
     title: str
     note: str
     kind: Kind
-    at_zero: str = ""
+    at_zero: str | None = ""
     far: str = ""
 
 
@@ -102,30 +104,32 @@ MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not s
 
 WHEN = Section("when", later("When"), (
     Group(later("Power and heat"), (
-        Setting("when.only_on_power", later("Pause on battery"), later("Waits while this computer is not plugged in."), Toggle()),
+        Setting("when.only_on_power", later("Pause on battery"), later("Until it is plugged in."), Toggle()),
         Setting("when.below_celsius", later("Pause when the processor is hot"),
-            later("Waits until the processor is cooler than this."),
+            later("Until it is cooler than this."),
             Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
-            at_zero=later("Never pauses because of heat.")),
+            at_zero=None),
         Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
             Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
-            at_zero=later("No daily limit.")),
+            at_zero=None),
     )),
     Group(later("Other programs and networks"), (
-        Setting("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
-            Options(((0, later("Goes on")), (3, later("Waits 3 minutes")), (10, later("Waits 10 minutes")),
-                     (30, later("Waits 30 minutes")))), at_zero=later("Contributes while you work here, too.")),
+        Setting("when.idle_minutes", later("While you use the computer"),
+            later("Pauses until nobody has touched it for this long."),
+            Options(((0, later("Keep training")), (3, later("Wait 3 minutes")), (10, later("Wait 10 minutes")),
+                     (30, later("Wait 30 minutes")))), at_zero=None),
         Setting("when.not_full_screen", later("Pause during full-screen apps"),
-            later("Waits while a game, a film or a talk fills the screen."), Toggle()),
+            later("Such as games, films or talks."), Toggle()),
         Setting("when.not_while", later("Pause while these programs run"), later("Names of programs, with commas between them."),
             TextLine(hint=later("for example blender, steam"), several=True)),
         Setting("when.not_metered", later("Pause on metered networks"),
-            later("Waits where data costs money, as far as the system tells."),
+            later("Where data costs money, if the system reports it."),
             Toggle()),
     )),
     Group(later("Hours"), (
-        Setting("when.week", later("Your week"),
+        Setting("when.week", later("Hours of the week"),
             later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
+            at_zero=later("All hours may be used."),
             far=later("The hours are those of the other computer.")),
     )),
 ))  # fmt: skip
@@ -146,7 +150,7 @@ HOW_MUCH = Section("how_much", later("How much"), (
         Setting("computer.disk_gb", later("Disk"),
             later("For saved states and models. The oldest go first, the last good one never."),
             Range(minimum=0, maximum=10_000, unit="GB", zero=later("No limit"), whole=False),
-            at_zero=later("Saved states and models take as much as they need.")),
+            at_zero=None),
         Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
             Range(minimum=0, maximum=1_000_000, step=100, unit="kB/s", zero=later("Unlimited"))),
     )),

@@ -24,7 +24,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, restyle, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.responsive_row import EvenRow, ResponsiveRow
@@ -65,7 +65,7 @@ class YouPage(Page):
         self._share.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
-            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Fetched by")),
+            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Shared with")),
         ]  # fmt: skip
         self._identity = IdentityBackupView(theme, context.client, here=home is not None)
         self._identity.done.connect(self._close_identity_form)
@@ -181,8 +181,8 @@ class YouPage(Page):
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
         days = len(days_told.days)
-        words = plural(days, "You contributed on %n day", "You contributed on %n days")
-        took = plural(used_by, "; %n peer fetched your answers", "; %n peers fetched your answers")
+        words = plural(days, "You trained on %n day", "You trained on %n days")
+        took = plural(used_by, " and shared with %n peer", " and shared with %n peers")
         self._line.say(words + (took if used_by else ""))
 
     def _me_card(self) -> QWidget:
@@ -195,22 +195,25 @@ class YouPage(Page):
         words = column(None, self._name, self._as_seen, None, gap=1)
         acts: tuple[tuple[str, IdentityAction], ...] = (
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
-            (tr("Begin anew"), "renew"),
+            (tr("New identity"), "renew"),
         )  # fmt: skip
-        self._acts = [Button(theme, word, small=True) for word, _ in acts]
+        self._acts = [Button(theme, word, "link" if act == "renew" else "plain", small=True) for word, act in acts]
+        restyle(self._acts[-1], "danger", True)
         for button, (_, act) in zip(self._acts, acts, strict=True):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
-        first, second = ResponsiveRow(*self._acts[:2]), ResponsiveRow(*self._acts[2:])
-        return card(row(self._face, (words, 1), gap=14), self._key, about, first, second, None, gap=8)
+        return card(
+            row(self._face, (words, 1), gap=14), self._key, about, ResponsiveRow(*self._acts[:3]), row(self._acts[3], None), None,
+            gap=8,
+        )  # fmt: skip
 
     def _calendar_card(self) -> QWidget:
         theme = self.theme
         self._map = HeatMap(theme)
         self._day = ElidedLabel(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
         self._map.read.connect(self._day.say)
-        self._as_table = Button(theme, tr("Show as table"), icon="table", small=True)
+        self._as_table = Button(theme, tr("Show as table"), "view", "table", small=True)
         self._as_table.setCheckable(True)
         self._rows = RowsModel(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
         table = _table(theme, self._rows)
@@ -227,7 +230,7 @@ class YouPage(Page):
         return frame("card", column(head, stack, gap=6, margins=(20, 12, 20, 12)))
 
     def _aha_card(self) -> QWidget:
-        head = row(Icon(self.theme, "on", "accent_line", 18), (text(self.theme, tr("Aha: first right answers"), "heading"), 1))
+        head = row(Icon(self.theme, "on", "accent_line", 18), (text(self.theme, tr("First right answers"), "heading"), 1))
         return card(head, self._ahas_box, None, gap=10)
 
     def _leave_card(self) -> QWidget:

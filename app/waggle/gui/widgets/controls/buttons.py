@@ -16,7 +16,8 @@ from waggle.gui.widgets.text import _as_it_is, set_tip
 class Button(FocusRingButton):
     """A push button. "&" in its words is no shortcut key, because words may contain a stranger's name.
 
-    `kind` is primary, plain, link, title, segment or section. Two buttons joined "left" and "right" make a split button.
+    `kind` is primary, plain, view (its words say what a press shows), link, title, segment or section. Two buttons joined
+    "left" and "right" make a split button.
     """
 
     def __init__(
