@@ -216,7 +216,7 @@ async def prepare_node(
         disk=disk,
         services=NodeServices(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
-            sent=partial(swarm_connection.sent_messages, swarm),
+            sent=lambda: swarm_connection.sent_messages(swarm, publisher.state.peers),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
             chat=ChatService(snapshots, node.form.text, longest, publisher.broadcast),
         ),

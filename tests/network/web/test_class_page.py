@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from network.loopback import judged
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import load_or_create, name_of
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.events import GroupsArrived, PeerChanged
@@ -105,6 +105,21 @@ def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatisti
     assert (by_title["Logic"].finders, by_title["Logic"].first) == (1, None)
     assert by_title["Tiny programs"].first == status.pupils[0]
     assert (status.pupils[0].name, status.pupils[0].right) == ("Teacher", None)
+
+
+def test_whose_answer_was_learned_from_stands_by_the_chosen_name_with_the_key(
+    lesson: ClassStatistics, pupils: list[bytes]
+) -> None:
+    ahas = (AhaStatus(specialty="Tiny programs", at=NOW + 9, origin=text_of(pupils[0])),)
+    training = TrainingStatus(
+        name="Brisk Otter", fingerprint="12345678", model="Starter", device="cpu", phase="contributing", says="", company="alone",
+        connected=1, members=1, round=3, ahas=ahas,
+    )  # fmt: skip
+    lesson.add(arrived(pupils[0]))
+    for choice, name in (("", "Ada"), ("muted", name_of(pupils[0]))):
+        lesson.add(called(pupils[0], "Ada", choice))
+        page = class_page.content(class_page.CLASS, status_of(lesson, training)).decode()
+        assert f'learned from <b>{name}</b> <span class="key">{short_id(pupils[0])}</span>' in page
 
 
 def test_every_word_of_others_is_escaped(lesson: ClassStatistics, pupils: list[bytes]) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from waggle.cli.watch.words import live_line, round_line
+from waggle.cli.watch.words import first_answer_line, live_line, round_line
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol import events, json_lines
@@ -78,8 +78,7 @@ class TerminalWriter:
                 line.highlight_regex(r"reward \S+|held-out +\S+", "bold")
                 console.print(line)
             case events.AhaHappened():
-                teacher = f", learned from {event.aha.name}" if event.aha.name else ""
-                console.print(Text(plain(f"First right answer in {event.aha.specialty}{teacher}."), style="green"))
+                console.print(Text(first_answer_line(state.ahas[-1]), style="green"))
             case events.Warned():
                 console.print(Text(plain(f"{event.title} {event.advice}".strip()), style="yellow"))
             case events.EngineStopped():
