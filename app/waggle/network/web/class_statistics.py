@@ -96,7 +96,7 @@ class ClassStatistics:
 
     def __init__(self, charter: Charter, clock: Callable[[], float] = time.time) -> None:
         self._charter, self._clock = charter, clock
-        self._since = clock()
+        self._began_at = clock()  # from the first other computer on: what a teacher's model learned alone is no find of the class
         self._members: dict[bytes, _Member] = {}
         self._latest = deque[_Answer](maxlen=LATEST)
 
@@ -146,6 +146,8 @@ class ClassStatistics:
     def _member(self, origin: bytes) -> _Member:
         if origin not in self._members and len(self._members) >= MOST_MEMBERS:
             del self._members[min(self._members, key=lambda each: self._members[each].seen_at)]
+        if not self._members:
+            self._began_at = self._clock()
         return self._members.setdefault(origin, _Member())
 
     def _count(self, member: _Member, news: GroupsArrived) -> None:
@@ -196,8 +198,8 @@ class ClassStatistics:
         return SpecialtyFinds(title=title, finders=len(moments) + known, first=first[1] if first else None)
 
     def _is_new(self, find: Find) -> bool:
-        """Whether it was found here: what this node's model knew before counts, but it did not find it first."""
-        return find.at >= self._since
+        """Whether it was found in the class: what this node's model knew before counts, but it did not find it first."""
+        return find.at >= self._began_at
 
 
 def _own(name: str, training: TrainingStatus | None) -> PupilStatus | None:

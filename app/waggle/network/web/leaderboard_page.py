@@ -76,8 +76,8 @@ def _chart(model: str, curves: list[ScoreCurve]) -> str:
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Right answers of {escape(model)} by rounds">'
-        f'{grid}{lines}<text x="{LEFT_MARGIN}" y="{TOP + HEIGHT + 18}">round 0</text>'
-        f'<text x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">its own round {last}</text></svg>'
+        f'{grid}{lines}<text class="across" x="{LEFT_MARGIN}" y="{TOP + HEIGHT + 18}">round 0</text>'
+        f'<text class="across" x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">its own round {last}</text></svg>'
     )
 
 
