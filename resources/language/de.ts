@@ -317,6 +317,7 @@
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
+<message><source>All times, days and your week are told as they are there.</source><translation>Alle Uhrzeiten, die Tage und deine Woche sind so angegeben wie dort.</translation></message>
 <message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
@@ -1950,7 +1951,6 @@
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
 <message><source>Time intervals</source><translation>Zeitspannen</translation></message>
-<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Uhrzeiten stehen hier in der Zone dieses Computers; Tage und deine Woche sind die von %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Die Zeiten hier richten sich nach jener Uhr.</translation></message>
 <message><source>Tiny programs</source><translation>Winzige Programme</translation></message>
 <message><source>Title</source><translation>Titel</translation></message>

@@ -317,6 +317,7 @@
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
+<message><source>All times, days and your week are told as they are there.</source><translation>Wszystkie godziny, dni i twój tydzień są podane tak jak tam.</translation></message>
 <message><source>All weights</source><translation>Wszystkie wagi</translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
@@ -1950,7 +1951,6 @@
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
 <message><source>Time intervals</source><translation>Przedziały czasu</translation></message>
-<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Godziny podano w strefie tego komputera; dni i twój tydzień są według %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Podane tu godziny są według tamtego zegara.</translation></message>
 <message><source>Tiny programs</source><translation>Malutkie programy</translation></message>
 <message><source>Title</source><translation>Tytuł</translation></message>

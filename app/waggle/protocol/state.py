@@ -158,6 +158,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(peer for peer in self.members if peer.groups_pulled)
 
     @property
+    def utc_offset(self) -> int | None:
+        """Seconds by which the time of day where the engine runs is ahead of UTC; None: not known yet."""
+        if self.decision is not None and self.decision.utc_offset is not None:
+            return self.decision.utc_offset
+        return self.days.utc_offset if self.days is not None else None
+
+    @property
     def waits_for_choice(self) -> bool:
         """Whether a person has to choose the model or the swarm before the engine goes on."""
         questions = (self.changed, self.undecided, self.unavailable)

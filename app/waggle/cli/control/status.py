@@ -18,6 +18,7 @@ from waggle.protocol.text.activity_text import weather
 from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.text.status_text import Sentence, sentence
 from waggle.protocol.text.swarm_suggestion import command_line, suggestion
+from waggle.protocol.zone import time_there
 
 MARKS = {True: "+", False: "-", None: "?"}
 
@@ -32,13 +33,13 @@ def run(arguments: argparse.Namespace) -> int:
     state = status(paths.home_in(arguments.home))
     if arguments.json:
         return say_json(reasons(state) if arguments.command == "why" else facts(state))
-    return say(explain(state) if arguments.command == "why" else describe(state, time.time()))
+    return say(explain(state, time.time()) if arguments.command == "why" else describe(state, time.time()))
 
 
 def describe(state: State, now: float) -> str:
     """The State in words: the same sentence as in the window, and the figures behind it."""
     summary = sentence(state)
-    lines = [*_sentence_lines(summary)]
+    lines = [*_sentence_lines(summary), *_zone_lines(state, now)]
     if state.reach == "connected":  # else the sentence says all
         lines.append(weather(state, now))
     lines += _rule_lines([tick for tick in summary.why if tick.passes is not None])
@@ -75,14 +76,21 @@ def _suggestion(state: State) -> SwarmSuggestion | None:
     return suggestion(state, enabled=state.settings is None or state.settings.window.suggest_swarm)
 
 
-def explain(state: State) -> str:
+def explain(state: State, now: float) -> str:
     """What the engine does and the reasons for it: every rule, and why it learns little, if it does."""
     summary = sentence(state)
-    return "\n".join([*_sentence_lines(summary), *_rule_lines(summary.why), *_reason_lines(state)])
+    lines = [*_sentence_lines(summary), *_zone_lines(state, now), *_rule_lines(summary.why), *_reason_lines(state)]
+    return "\n".join(lines)
 
 
 def _sentence_lines(summary: Sentence) -> list[str]:
     return [f"{summary.word}: {summary.says}", summary.detail]
+
+
+def _zone_lines(state: State, now: float) -> list[str]:
+    """That the engine is in another time zone, if it is."""
+    there = time_there(state.utc_offset, now)
+    return [f"Times are those where the engine runs: it is {there} there."] if there else []
 
 
 def _rule_lines(ticks: Iterable[Tick]) -> list[str]:
@@ -109,6 +117,7 @@ def reasons(state: State) -> dict[str, object]:
     summary, why = sentence(state), diagnosis(state)
     return {
         "phase": state.phase, "word": summary.word, "says": summary.says, "detail": summary.detail, "rules": summary.why,
+        "utc_offset": state.utc_offset,
         "guards": state.guards, "awake": state.awake,
         "learning": None if why is None else f"{why.says} {helpful_text(why)}",
     }  # fmt: skip

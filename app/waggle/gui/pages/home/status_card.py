@@ -9,11 +9,10 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import figure, later, tr, visible
+from waggle.gui.i18n.formatting import clock, figure, later, local, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
-from waggle.gui.state.engine_clock import time_there
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
@@ -33,6 +32,7 @@ from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text.lesson_diagnosis import diagnosis
 from waggle.protocol.text.status_text import Sentence, sentence
+from waggle.protocol.zone import time_there
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 SLIM = 640  # pixels of width, from which the sentence and its detail fit on one line
@@ -145,9 +145,10 @@ class StatusCard(QFrame):
 
     def _show_computer(self, state: State, now: float) -> None:
         """Name the computer of the engine, if it is another one, and the time there, if its zone is another one, too."""
-        there = time_there(state, now)
+        there = time_there(state.utc_offset, now)
         words = tr("On %1, where it is %2") if there else tr("On %1")
         self._computer.say(words.replace("%2", there).replace("%1", self._host) if self._host else "")
+        self._since.setVisible(not (self._host and there))  # the line has no room for both
 
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
@@ -192,7 +193,7 @@ class StatusCard(QFrame):
         self._chip.say(tr(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
         self._show_computer(state, now)
         self._since.say(
-            tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
+            tr("since %1").replace("%1", tr(moment(state.phase_since, now, clock, local)))
             if state.phase_since and state.phase != "preparing"
             else ""
         )
