@@ -787,7 +787,7 @@
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Installiere Waggle neu.</translation></message>
 <message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Installiere es über dieses, wann immer du willst: Was Waggle gelernt hat, bleibt.</translation></message>
-<message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Installiere die Bibliothek neben Waggle: pip install 'waggle[research]'. Das Training geht weiter.</translation></message>
+<message><source>Install it with: %1</source><translation>Installiere es mit: %1</translation></message>
 <message><source>Install the system's certificates.</source><translation>Installiere die Zertifikate des Systems.</translation></message>
 <message><source>Invite</source><translation>Einladen</translation></message>
 <message><source>Invite a friend</source><translation>Lade jemanden ein</translation></message>
@@ -1676,6 +1676,7 @@
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht schreiben: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Die Identitätsdatei %1 ist beschädigt.</translation></message>
 <message><source>The identity file %1 is damaged: its two halves do not belong together.</source><translation>Die Identitätsdatei %1 ist beschädigt: Ihre Hälften gehören nicht zusammen.</translation></message>
+<message><source>The installed app comes without it. Run Waggle from its source to use it.</source><translation>Die installierte App enthält es nicht. Starte Waggle aus seinem Quelltext, um es zu nutzen.</translation></message>
 <message><source>The invite link</source><translation>Der Einladungslink</translation></message>
 <message><source>The invite link as a QR code; the same link stands beside it as text</source><translation>Der Einladungslink als QR-Code; derselbe Link steht als Text daneben</translation></message>
 <message><source>The journal cannot be mended: %1.</source><translation>Das Journal lässt sich nicht reparieren: %1.</translation></message>
@@ -1974,6 +1975,7 @@
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
+<message><source>Training goes on.</source><translation>Das Training geht weiter.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
@@ -2290,6 +2292,7 @@
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>`waggle engine` wandelt sie um.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>`waggle engine` lädt es.</translation></message>
+<message><source>`waggle history` prints a table without it.</source><translation>`waggle history` gibt ohne es eine Tabelle aus.</translation></message>
 <message><source>`waggle repeat --write FILE` writes one.</source><translation>`waggle repeat --write DATEI` schreibt eine.</translation></message>
 <message><source>a PDF</source><translation>ein PDF</translation></message>
 <message><source>a Parquet file</source><translation>eine Parquet-Datei</translation></message>

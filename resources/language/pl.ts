@@ -787,7 +787,7 @@
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Zainstaluj Waggle ponownie.</translation></message>
 <message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Zainstaluj ją na tej w dowolnej chwili: to, czego Waggle się nauczył, zostaje.</translation></message>
-<message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Zainstaluj jego bibliotekę obok Waggle: pip install 'waggle[research]'. Trening trwa dalej.</translation></message>
+<message><source>Install it with: %1</source><translation>Zainstaluj za pomocą: %1</translation></message>
 <message><source>Install the system's certificates.</source><translation>Zainstaluj certyfikaty systemu.</translation></message>
 <message><source>Invite</source><translation>Zaproś</translation></message>
 <message><source>Invite a friend</source><translation>Zaproś znajomą osobę</translation></message>
@@ -1676,6 +1676,7 @@
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Nie można zapisać pliku tożsamości %1: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Plik tożsamości %1 jest uszkodzony.</translation></message>
 <message><source>The identity file %1 is damaged: its two halves do not belong together.</source><translation>Plik tożsamości %1 jest uszkodzony: jego dwie połowy do siebie nie pasują.</translation></message>
+<message><source>The installed app comes without it. Run Waggle from its source to use it.</source><translation>Zainstalowana aplikacja go nie zawiera. Aby z niego korzystać, uruchom Waggle ze źródeł.</translation></message>
 <message><source>The invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>The invite link as a QR code; the same link stands beside it as text</source><translation>Link z zaproszeniem jako kod QR; ten sam link jest obok jako tekst</translation></message>
 <message><source>The journal cannot be mended: %1.</source><translation>Nie można naprawić dziennika: %1.</translation></message>
@@ -1974,6 +1975,7 @@
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
+<message><source>Training goes on.</source><translation>Trening trwa dalej.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
@@ -2290,6 +2292,7 @@
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>Przekonwertuje go `waggle engine`.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>Pobierze go `waggle engine`.</translation></message>
+<message><source>`waggle history` prints a table without it.</source><translation>`waggle history` wypisuje tabelę bez niego.</translation></message>
 <message><source>`waggle repeat --write FILE` writes one.</source><translation>Zapisze go `waggle repeat --write FILE`.</translation></message>
 <message><source>a PDF</source><translation>plik PDF</translation></message>
 <message><source>a Parquet file</source><translation>plik Parquet</translation></message>
