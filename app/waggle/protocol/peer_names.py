@@ -18,6 +18,11 @@ def name_in(peers: Peers, peer_id: str, name: str) -> str:
     return known.name if known is not None and known.name else name
 
 
+def own_name(ready: events.Ready) -> str:
+    """The name that members see of this node. Others see that of its key, so it belongs on nothing that is shown to them."""
+    return ready.member_name or ready.name
+
+
 def of_aha(aha: events.Aha, peers: Peers) -> events.Aha:
     """A first right answer that names its peer as these peers do."""
     name = name_in(peers, aha.origin, aha.name)

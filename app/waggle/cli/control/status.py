@@ -12,6 +12,7 @@ from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.figures import newest_score, speed
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.schedule import Tick
 from waggle.protocol.state import State
 from waggle.protocol.text.activity_text import weather
@@ -57,7 +58,7 @@ def describe(state: State, now: float) -> str:
         lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
         lines += [f"  {name}" for name in state.undecided.known]
     if state.ready:
-        name = with_fingerprint(state.ready.name, state.ready.node)
+        name = with_fingerprint(own_name(state.ready), state.ready.node)
         lines.append(f"{name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:
         last = state.rounds[-1]
@@ -129,7 +130,8 @@ def facts(state: State) -> dict[str, object]:
     last = (state.rounds or (None,))[-1]
     return {
         **reasons(state), "seq": state.seq, "at": state.at, "until": state.until, "round": state.round, "stage": state.stage,
-        "name": ready and ready.name, "node": ready and ready.node, "swarm": ready and ready.swarm,
+        "name": ready and ready.name, "member_name": ready and ready.member_name,
+        "node": ready and ready.node, "swarm": ready and ready.swarm,
         "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
         "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last,
         "held_out": newest_score(state), "tokens_per_second": speed(state), "energy": state.energy,

@@ -16,6 +16,7 @@ from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol import events, json_lines
 from waggle.protocol.figures import newest_score
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import AnyEvent, State, apply
 
 REFRESH_SECONDS = 0.25
@@ -70,7 +71,7 @@ class TerminalWriter:
         self._state = state = apply(self._state, event)
         match event:
             case events.Ready():
-                name = with_fingerprint(event.name, event.node)
+                name = with_fingerprint(own_name(event), event.node)
                 console.print(Text(plain(f"{name} trains {event.model} on {event.device} in {event.swarm}.")))
                 console.print(Text(HINT, style="dim"))
             case events.RoundCompleted():
