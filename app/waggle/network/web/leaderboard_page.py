@@ -122,7 +122,7 @@ def _table(comparison: Comparison) -> str:
         )
     rows = "".join(_row(place, entrant) for place, entrant in enumerate(comparison.entrants[:MAX_ROWS], 1))
     return (
-        '<section class="below"><h2>Leaderboard</h2><p class="note">By each node’s last hour of answers; self-reported.</p>'
+        '<section class="below wide"><h2>Leaderboard</h2><p class="note">By each node’s last hour of answers; self-reported.</p>'
         '<table><tr><th>Place</th><th>Name</th><th>Model</th><th>Trained</th><th class="number">Round</th>'
         f'<th class="number">Right</th><th class="number">95% interval</th></tr>{rows}</table></section>'
     )

@@ -146,7 +146,7 @@ def _members(status: SwarmStatus) -> str:
     more = len(status.members) - MAX_ROWS
     note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names and fingerprints are of their keys."
     return (
-        f'<section><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
+        f'<section class="wide"><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
         '<th class="number">Round</th><th class="number">Groups</th><th class="number">Reward</th>'
         '<th class="number">Seen</th></tr>'
         f"{rows}</table>{_nothing(rows)}</section>"
