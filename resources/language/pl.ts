@@ -166,6 +166,7 @@
 <message><source>%1: nothing</source><translation>%1: nic</translation></message>
 <message><source>%2 from %1</source><translation>%2 od %1</translation></message>
 <message><source>%2 learned from %1</source><translation>Nauka od %1: %2</translation></message>
+<message><source>%2 on %1</source><translation>%2 na %1</translation></message>
 <message><source>%2 to %1</source><translation>%2 do %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n adres</numerusform><numerusform>%n adresy</numerusform><numerusform>%n adresów</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
@@ -1179,7 +1180,6 @@
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
-<message><source>On %1, where it is %2</source><translation>Na %1, gdzie jest %2</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>

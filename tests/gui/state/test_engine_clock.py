@@ -105,7 +105,7 @@ def test_the_window_names_the_far_computer_and_says_once_that_its_zone_is_anothe
     for _ in range(2):
         store.take(days(0))
         store.flush()
-    assert home.hero._computer.words() == "On nas-kiel, where it is 11:06"
+    assert home.hero._computer.words() == "11:06 on nas-kiel"
     (notice,) = notices
     assert notice.startswith("nas-kiel is in another time zone, where it is 11:06.")
     assert notice.endswith("All times, days and your week are told as they are there.")

@@ -146,9 +146,9 @@ class StatusCard(QFrame):
     def _show_computer(self, state: State, now: float) -> None:
         """Name the computer of the engine, if it is another one, and the time there, if its zone is another one, too."""
         there = time_there(state.utc_offset, now)
-        words = tr("On %1, where it is %2") if there else tr("On %1")
+        words = tr("%2 on %1") if there else tr("On %1")
         self._computer.say(words.replace("%2", there).replace("%1", self._host) if self._host else "")
-        self._since.setVisible(not (self._host and there))  # the line has no room for both
+        self._since.setVisible(not (self._host and there))  # the line has no room for both, and cuts a long name, not the time
 
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
