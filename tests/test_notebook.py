@@ -36,7 +36,7 @@ def test_every_cell_runs(tmp_path):
     )
     assert played.returncode == 0, played.stderr
     lines = played.stdout.splitlines()
-    assert [line.partition(":")[0] for line in lines[:8]] == [f"round {number}" for number in range(8)]
-    assert "Starter 0.8M in First light" in lines[8]
-    assert [line.partition(":")[0] for line in lines[9:12]] == [f"before round {number}" for number in (0, 4, 8)]
-    assert len(lines[12:]) == 4, "a line for each question of the ninth round"
+    assert [line.partition(":")[0] for line in lines[:5]] == [f"round {number}" for number in (9, 19, 29, 39, 49)]
+    assert "Starter 0.8M in First light" in lines[5]
+    assert [line.partition(":")[0] for line in lines[6:12]] == [f"before round {number}" for number in range(0, 51, 10)]
+    assert len(lines[12:]) == 8, "a line for each question of the last round"

@@ -170,6 +170,7 @@
 <message><source>%1: nothing</source><translation>%1: nichts</translation></message>
 <message><source>%2 from %1</source><translation>%2 von %1</translation></message>
 <message><source>%2 learned from %1</source><translation>%2 von %1 gelernt</translation></message>
+<message><source>%2 on %1</source><translation>%2 Uhr auf %1</translation></message>
 <message><source>%2 to %1</source><translation>%2 an %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n Adresse</numerusform><numerusform>%n Adressen</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
@@ -320,6 +321,7 @@
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
+<message><source>All times, days and your week are told as they are there.</source><translation>Alle Uhrzeiten, die Tage und deine Woche sind so angegeben wie dort.</translation></message>
 <message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
@@ -792,7 +794,7 @@
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Installiere Waggle neu.</translation></message>
 <message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Installiere es über dieses, wann immer du willst: Was Waggle gelernt hat, bleibt.</translation></message>
-<message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Installiere die Bibliothek neben Waggle: pip install 'waggle[research]'. Das Training geht weiter.</translation></message>
+<message><source>Install it with: %1</source><translation>Installiere es mit: %1</translation></message>
 <message><source>Install the system's certificates.</source><translation>Installiere die Zertifikate des Systems.</translation></message>
 <message><source>Invite</source><translation>Einladen</translation></message>
 <message><source>Invite a friend</source><translation>Lade jemanden ein</translation></message>
@@ -1183,7 +1185,6 @@
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
-<message><source>On %1, where it is %2</source><translation>Auf %1, wo es %2 Uhr ist</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
@@ -1687,6 +1688,7 @@
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht schreiben: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Die Identitätsdatei %1 ist beschädigt.</translation></message>
 <message><source>The identity file %1 is damaged: its two halves do not belong together.</source><translation>Die Identitätsdatei %1 ist beschädigt: Ihre Hälften gehören nicht zusammen.</translation></message>
+<message><source>The installed app comes without it. Run Waggle from its source to use it.</source><translation>Die installierte App enthält es nicht. Starte Waggle aus seinem Quelltext, um es zu nutzen.</translation></message>
 <message><source>The invite link</source><translation>Der Einladungslink</translation></message>
 <message><source>The invite link as a QR code; the same link stands beside it as text</source><translation>Der Einladungslink als QR-Code; derselbe Link steht als Text daneben</translation></message>
 <message><source>The journal cannot be mended: %1.</source><translation>Das Journal lässt sich nicht reparieren: %1.</translation></message>
@@ -1966,7 +1968,6 @@
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
 <message><source>Time intervals</source><translation>Zeitspannen</translation></message>
-<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Uhrzeiten stehen hier in der Zone dieses Computers; Tage und deine Woche sind die von %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Die Zeiten hier richten sich nach jener Uhr.</translation></message>
 <message><source>Tiny programs</source><translation>Winzige Programme</translation></message>
 <message><source>Title</source><translation>Titel</translation></message>
@@ -1991,6 +1992,7 @@
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
+<message><source>Training goes on.</source><translation>Das Training geht weiter.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
@@ -2308,6 +2310,7 @@
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>`waggle engine` wandelt sie um.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>`waggle engine` lädt es.</translation></message>
+<message><source>`waggle history` prints a table without it.</source><translation>`waggle history` gibt ohne es eine Tabelle aus.</translation></message>
 <message><source>`waggle repeat --write FILE` writes one.</source><translation>`waggle repeat --write DATEI` schreibt eine.</translation></message>
 <message><source>a PDF</source><translation>ein PDF</translation></message>
 <message><source>a Parquet file</source><translation>eine Parquet-Datei</translation></message>

@@ -170,6 +170,7 @@
 <message><source>%1: nothing</source><translation>%1: nic</translation></message>
 <message><source>%2 from %1</source><translation>%2 od %1</translation></message>
 <message><source>%2 learned from %1</source><translation>Nauka od %1: %2</translation></message>
+<message><source>%2 on %1</source><translation>%2 na %1</translation></message>
 <message><source>%2 to %1</source><translation>%2 do %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n adres</numerusform><numerusform>%n adresy</numerusform><numerusform>%n adresów</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
@@ -320,6 +321,7 @@
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
+<message><source>All times, days and your week are told as they are there.</source><translation>Wszystkie godziny, dni i twój tydzień są podane tak jak tam.</translation></message>
 <message><source>All weights</source><translation>Wszystkie wagi</translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
@@ -792,7 +794,7 @@
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Zainstaluj Waggle ponownie.</translation></message>
 <message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Zainstaluj ją na tej w dowolnej chwili: to, czego Waggle się nauczył, zostaje.</translation></message>
-<message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Zainstaluj jego bibliotekę obok Waggle: pip install 'waggle[research]'. Trening trwa dalej.</translation></message>
+<message><source>Install it with: %1</source><translation>Zainstaluj za pomocą: %1</translation></message>
 <message><source>Install the system's certificates.</source><translation>Zainstaluj certyfikaty systemu.</translation></message>
 <message><source>Invite</source><translation>Zaproś</translation></message>
 <message><source>Invite a friend</source><translation>Zaproś znajomą osobę</translation></message>
@@ -1183,7 +1185,6 @@
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
-<message><source>On %1, where it is %2</source><translation>Na %1, gdzie jest %2</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
@@ -1687,6 +1688,7 @@
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Nie można zapisać pliku tożsamości %1: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Plik tożsamości %1 jest uszkodzony.</translation></message>
 <message><source>The identity file %1 is damaged: its two halves do not belong together.</source><translation>Plik tożsamości %1 jest uszkodzony: jego dwie połowy do siebie nie pasują.</translation></message>
+<message><source>The installed app comes without it. Run Waggle from its source to use it.</source><translation>Zainstalowana aplikacja go nie zawiera. Aby z niego korzystać, uruchom Waggle ze źródeł.</translation></message>
 <message><source>The invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>The invite link as a QR code; the same link stands beside it as text</source><translation>Link z zaproszeniem jako kod QR; ten sam link jest obok jako tekst</translation></message>
 <message><source>The journal cannot be mended: %1.</source><translation>Nie można naprawić dziennika: %1.</translation></message>
@@ -1966,7 +1968,6 @@
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
 <message><source>Time intervals</source><translation>Przedziały czasu</translation></message>
-<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Godziny podano w strefie tego komputera; dni i twój tydzień są według %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Podane tu godziny są według tamtego zegara.</translation></message>
 <message><source>Tiny programs</source><translation>Malutkie programy</translation></message>
 <message><source>Title</source><translation>Tytuł</translation></message>
@@ -1991,6 +1992,7 @@
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
+<message><source>Training goes on.</source><translation>Trening trwa dalej.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
@@ -2308,6 +2310,7 @@
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>Przekonwertuje go `waggle engine`.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>Pobierze go `waggle engine`.</translation></message>
+<message><source>`waggle history` prints a table without it.</source><translation>`waggle history` wypisuje tabelę bez niego.</translation></message>
 <message><source>`waggle repeat --write FILE` writes one.</source><translation>Zapisze go `waggle repeat --write FILE`.</translation></message>
 <message><source>a PDF</source><translation>plik PDF</translation></message>
 <message><source>a Parquet file</source><translation>plik Parquet</translation></message>

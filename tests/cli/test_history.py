@@ -63,12 +63,13 @@ def test_an_engine_answers_some_rounds_at_a_time(history):
 
 
 def test_a_parquet_file_has_every_round_as_numbers(history, tmp_path, capsys):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="an extra: pip install 'waggle[research]'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="not part of Waggle (core/research_library.py)")
     words = ["history", "--parquet", str(tmp_path / "rounds.parquet"), "--home", str(tmp_path)]
     assert main.main(words) == 0
     table = parquet.read_table(tmp_path / "rounds.parquet")
     assert table["round"].to_pylist() == list(range(COUNT))
     assert (table["held_out"].to_pylist()[499], str(table.schema.field("reward").type)) == (7 / 30, "double")
+    assert str(table.schema.field("external_reward").type) == "double", "no round had one, and another run may have some"
     assert main.main(words) == 1
     assert "is there already" in capsys.readouterr().err
 

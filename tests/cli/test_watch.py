@@ -18,10 +18,10 @@ from waggle.cli.main import main
 from waggle.cli.watch import followed, terminal_writer
 from waggle.cli.watch.plot import plot
 from waggle.cli.watch.screen import screen
-from waggle.cli.watch.words import live_line, round_line
+from waggle.cli.watch.words import first_answer_line, live_line, round_line
 from waggle.core import paths
 from waggle.protocol import events, json_lines
-from waggle.protocol.state import State
+from waggle.protocol.state import State, apply
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SUMMARY = events.RoundSummary(
@@ -42,6 +42,15 @@ def test_the_line_of_a_round_has_its_figures():
     assert "  peers 2 (1 group)  " in round_line(replace(SUMMARY, external=1), SCORE, 2)
     assert line.startswith(cut := round_line(SUMMARY, SCORE, 1, 76))
     assert cut.endswith("  peers 1 (3 groups)")
+
+
+def test_the_first_right_answer_names_whose_it_was_learned_from_as_the_list_of_peers_does():
+    aha = events.Aha(round=1, at=1.0, specialty="Logic", origin=PEER.id, name="Brisk Otter")
+    state = State()
+    for event in (events.PeerChanged(peer=replace(PEER, name="Kim")), events.AhaHappened(aha=aha)):
+        state = apply(state, event)
+    assert first_answer_line(state.ahas[-1]) == "First right answer in Logic, learned from Kim · kekVoMC6."
+    assert first_answer_line(events.Aha(round=1, at=1.0, specialty="Logic")) == "First right answer in Logic."
 
 
 def test_the_live_line_says_what_happens_or_what_it_waits_for():

@@ -30,6 +30,13 @@ def test_a_table_has_a_column_for_each_number_and_each_specialty():
     assert rows[0]["finished"].startswith("2001-09-")
 
 
+def test_every_value_is_of_the_kind_of_its_column():
+    kinds = {"words": str, "whole": int, "number": int | float}
+    for row in rounds_csv.every_row([FIRST, SECOND], [SCORE]):
+        for column, value in row.items():
+            assert value is None or isinstance(value, kinds[rounds_csv.kind_of(column)]), column
+
+
 def test_a_title_that_a_stranger_chose_is_no_formula():
     assert not any(line.startswith("=") or ",=" in line for line in text("csv").splitlines())
 

@@ -75,7 +75,9 @@ def test_the_rules_that_hold_back_come_first_and_the_first_is_the_reason():
 
 
 def test_a_rule_that_is_off_is_not_spoken_of():
-    assert the_decision(OFF, Readings(on_power=False, full_screen=True)) == ScheduleDecision(standing="contributing")
+    assert the_decision(OFF, Readings(on_power=False, full_screen=True)) == ScheduleDecision(
+        standing="contributing", utc_offset=0
+    )
 
 
 @pytest.mark.parametrize(

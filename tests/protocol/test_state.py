@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from waggle.protocol import events, events_playground
+from waggle.protocol import events, events_leaderboard, events_playground
 from waggle.protocol.events_chat import TURNS, ChatCleared, Reply, Turn, TurnProgress
 from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.events_playground import AnswerShared
@@ -210,6 +210,22 @@ def test_ahas_are_kept_in_their_order_and_come_back_with_the_history():
     assert state.ahas == (first, second)
     assert fold(events.TrainingHistory(rounds=(), held_out=(), ahas=(first,))).ahas == (first,)
     assert fold(events.TrainingHistory(rounds=(), held_out=()), state=state).ahas == (first, second)
+
+
+def test_a_peer_has_the_name_that_it_chose_wherever_it_is_named_whatever_came_first():
+    """A chosen name comes encrypted with a message of its own, perhaps after the groups that were learned from."""
+    aha = events.Aha(round=1, at=1.0, specialty="Logic", origin="x", name="Brisk Otter")
+    entrant = events_leaderboard.Entrant(id="x", name="Brisk Otter", model="m", round=1, together=True, right=1, total=9)
+    compared = events_leaderboard.ModelsCompared(curves=(), entrants=(entrant,), ranked=True, sheets=1, since=0.0)
+    named = events.PeerChanged(peer=events.PeerInfo(id="x", name="Kim"))
+    other = events.PeerChanged(peer=events.PeerInfo(id="y", name="Nour"))
+    history = events.TrainingHistory(rounds=(), held_out=(), ahas=(aha,))
+    news = (arrived("x", 2), events.AhaHappened(aha=aha), compared)
+    for messages in ((*news, other, named), (other, named, *news), (other, named, *news, history)):
+        state = fold(*messages)
+        names = {*(card.name for card in state.cards), *(each.name for each in (*state.ahas, *state.compared.entrants))}
+        assert names == {"Kim"}
+    assert fold(*news, other).ahas == (aha,), "an unknown peer has the name of its key"
 
 
 @pytest.mark.parametrize(

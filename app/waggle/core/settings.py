@@ -154,7 +154,7 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class TrackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the figures of rounds are written for tools of research, whose libraries have to be installed: waggle[research]."""
+    """Where the figures of rounds are written for tools of research, whose libraries are named in core/research_library.py."""
 
     # of the rounds from now on, in these tools and in the history; empty: of model, swarm and learning settings
     run: Annotated[str, msgspec.Meta(max_length=60)] = ""

@@ -9,6 +9,7 @@ engine's loop, except what a docstring gives to the policy thread, which otherwi
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import assert_never
 
@@ -129,6 +130,8 @@ class Lifecycle:
             if self._round_ended and self._wishes.after_round:
                 self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
             now = self._publisher.now()
+            if hasattr(time, "tzset"):
+                time.tzset()  # a process keeps the time zone of its start; a laptop travels
             self._wishes = in_step(self._wishes, now)
             decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, blocker=self._blocker)
             contributes = decision.standing == "contributing"

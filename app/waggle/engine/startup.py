@@ -162,10 +162,11 @@ async def prepare_node(
     _report_other_speech(home, saved, who, publisher)
 
     _publish_part(publisher, 4)
+    member_name = joined_swarms.member_name_in(home.swarms, charter.digest.hex())
     swarm = await swarm_connection.join(
         home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training,
         invite=partial(link_of_invite, home, chosen, charter),
-        member_name=joined_swarms.member_name_in(home.swarms, charter.digest.hex()),
+        member_name=member_name,
     )  # fmt: skip
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     origin, seed = _randomness(home, chosen, identity, publisher)
@@ -216,7 +217,7 @@ async def prepare_node(
         disk=disk,
         services=NodeServices(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
-            sent=partial(swarm_connection.sent_messages, swarm),
+            sent=lambda: swarm_connection.sent_messages(swarm, publisher.state.peers),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
             chat=ChatService(snapshots, node.form.text, longest, publisher.broadcast),
         ),
@@ -241,7 +242,8 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         machine=machine,
     )
-    publisher.publish(_ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form))
+    ready = _ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form)
+    publisher.publish(msgspec.structs.replace(ready, member_name=member_name))
     return prepared
 
 

@@ -226,6 +226,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     version: str
     node: str  # peer id as text
     name: str  # friendly name made from the key
+    member_name: str = ""  # that the person chose, for the members of this private swarm only; empty: they see `name`
     swarm: str
     charter: str  # hex
     specialties: tuple[SpecialtyInfo, ...]

@@ -12,6 +12,11 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 Form = Literal["csv", "jsonl"]
 Value = int | float | str | None
 FORMS: tuple[Form, ...] = ("csv", "jsonl")
+WORDS = ("finished", "rule", "swarm", "run")
+WHOLE_NUMBERS = (
+    "round", "held_out_right", "held_out_total", "answers", "tokens", "local_groups", "external_groups", "groups_learned_from",
+    "memory",
+)  # fmt: skip
 
 
 def write(file: TextIO, rounds: Sequence[RoundSummary], scores: Iterable[HeldOutScore], form: Form = "csv") -> None:
@@ -34,6 +39,11 @@ def every_row(rounds: Sequence[RoundSummary], scores: Iterable[HeldOutScore]) ->
     """Every round as a row, oldest first, with the columns of all of them: what `write` writes, for other forms of tables."""
     titles = list(dict.fromkeys(title for summary in rounds for title in summary.by_specialty))
     return list(_rows(rounds, score_places(rounds, scores), titles))
+
+
+def kind_of(column: str) -> Literal["words", "whole", "number"]:
+    """What the values of a column are, also where a table has none: tables of two runs have the same columns."""
+    return "words" if column in WORDS else "whole" if column in WHOLE_NUMBERS else "number"
 
 
 def _rows(

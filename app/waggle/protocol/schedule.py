@@ -8,6 +8,7 @@ import msgspec
 
 from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.settings import ScheduleSettings
+from waggle.protocol.zone import Local, utc_offset_of
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
@@ -65,22 +66,24 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScheduleDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do, why, and what ends it. `why` has every active rule, those that hold back first."""
+    """What to do, why, and what ends it. `why` has every active rule, those that hold back first.
+
+    Times of day in it are of the zone that is `utc_offset` seconds ahead of UTC; None: from an earlier version.
+    """
 
     standing: Standing
     reason: Message = NOTHING
     ends: Message = NOTHING
     why: tuple[Tick, ...] = ()
     anyway_until: float | None = None  # the person suspended the rules until then
+    utc_offset: Annotated[int, msgspec.Meta(ge=-86_400, le=86_400)] | None = None
 
 
 def time_of_day(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
 
 
-def moment(
-    at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime
-) -> Message:
+def moment(at: float, now: float, clock: Clock = time_of_day, local: Local = time.localtime) -> Message:
     """A time in words: "06:15" today, "Tuesday 06:15" within six days, else "24 Dec 2026 06:15"."""
     then, today = local(at), local(now)
     if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
@@ -108,12 +111,26 @@ def decide(
     before: Standing = "contributing",
     blocker: Tick | None = None,
     clock: Clock = time_of_day,
-    local: Callable[[float], time.struct_time] = time.localtime,
+    local: Local = time.localtime,
 ) -> ScheduleDecision:
     """Decide what to do at unix time `now`. `before` is the decision so far: a warm computer has to cool down first.
 
     A `blocker` is not a rule: it stops everything, whatever a person wishes.
     """
+    decision = _decision(rules, readings, wishes, now, before, blocker, clock, local)
+    return msgspec.structs.replace(decision, utc_offset=utc_offset_of(local, now))
+
+
+def _decision(
+    rules: ScheduleSettings,
+    readings: Readings,
+    wishes: Wishes,
+    now: float,
+    before: Standing,
+    blocker: Tick | None,
+    clock: Clock,
+    local: Local,
+) -> ScheduleDecision:
     checks = (
         _idle_tick(rules, readings),
         _power_tick(rules, readings),
@@ -194,7 +211,7 @@ def _power_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     return Tick(rule="power", passes=True, says=Message("It is plugged in."))
 
 
-def _week_tick(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
+def _week_tick(rules: ScheduleSettings, now: float, local: Local, clock: Clock) -> Tick | None:
     if not rules.week:
         return None
     then = local(now)

@@ -21,6 +21,7 @@ from waggle.protocol import (
     events_playground,
     events_questions,
     events_swarms,
+    peer_names,
 )
 from waggle.protocol.schedule import ScheduleDecision
 
@@ -156,6 +157,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def takers(self) -> tuple[events.PeerInfo, ...]:
         """The members that have fetched answers of this node."""
         return tuple(peer for peer in self.members if peer.groups_pulled)
+
+    @property
+    def utc_offset(self) -> int | None:
+        """Seconds by which the time of day where the engine runs is ahead of UTC; None: not known yet."""
+        if self.decision is not None and self.decision.utc_offset is not None:
+            return self.decision.utc_offset
+        return self.days.utc_offset if self.days is not None else None
 
     @property
     def waits_for_choice(self) -> bool:
@@ -301,13 +309,14 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case events.HeldOutMeasured():
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
         case events.AhaHappened():
-            return replace(state, ahas=(*state.ahas, event.aha)[-SPECIALTIES:])
+            return replace(state, ahas=(*state.ahas, peer_names.of_aha(event.aha, state.peers))[-SPECIALTIES:])
         case events.RoundsRead():
             return replace(state, rounds_read=event)
         case events.RunsRead():
             return replace(state, runs=event.runs)
         case events.TrainingHistory():
-            return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
+            ahas = tuple(peer_names.of_aha(aha, state.peers) for aha in event.ahas)
+            return replace(state, history=event.rounds, history_scores=event.held_out, ahas=ahas or state.ahas)
         case _:
             return state
 
@@ -321,13 +330,13 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             peers = {**state.peers, event.peer.id: event.peer}
             if len(peers) > PEERS:
                 del peers[min(peers, key=lambda known: (bool(peers[known].choice), peers[known].seen_at))]
-            return replace(state, peers=peers)
+            return _renamed(replace(state, peers=peers), event.peer)
         case events.PeerGroupsArrived():
             cards = tuple(
                 Card(
                     key=group.key,
                     origin=event.origin,
-                    name=event.name,
+                    name=peer_names.name_in(state.peers, event.origin, event.name),
                     model=event.model,
                     round=event.round,
                     at=event.at,
@@ -352,7 +361,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case events_questions.QuestionsPreviewed():
             return replace(state, previews=(event, *state.previews)[:PREVIEWS])
         case events_leaderboard.ModelsCompared():
-            return replace(state, compared=event)
+            return replace(state, compared=peer_names.of_comparison(event, state.peers))
         case events_playground.QuestionPosed():
             return replace(state, posed=event)
         case events_playground.QuestionAnswered():
@@ -388,6 +397,18 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, energy=event)
         case _:
             return state
+
+
+def _renamed(state: State, peer: events.PeerInfo) -> State:
+    """The State with the present name of a peer wherever it stands: a chosen name is known only after its first message."""
+    if any(card.origin == peer.id and card.name != peer.name for card in state.cards):
+        cards = (replace(card, name=peer.name) if card.origin == peer.id else card for card in state.cards)
+        state = replace(state, cards=tuple(cards))
+    if any(aha.origin == peer.id and aha.name != peer.name for aha in state.ahas):
+        state = replace(state, ahas=tuple(peer_names.of_aha(aha, state.peers) for aha in state.ahas))
+    if state.compared is not None:
+        state = replace(state, compared=peer_names.of_comparison(state.compared, state.peers))
+    return state
 
 
 def _apply_swarm_list(state: State, event: events_swarms.SwarmEvent) -> State:

@@ -131,7 +131,7 @@ def test_alone_there_is_nobody_to_mute(tmp_path: Path) -> None:
 
 
 def test_alone_nothing_has_left_this_computer() -> None:
-    assert swarm_connection.sent_messages(SoloNode()) == ()
+    assert swarm_connection.sent_messages(SoloNode(), {}) == ()
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
@@ -247,6 +247,6 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
     blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
         node.outbox.add("groups", blob, bytes([number]) * 38)
-    messages = swarm_connection.sent_messages(node)
+    messages = swarm_connection.sent_messages(node, {})
     assert [len(message.text) for message in messages] == [swarm_connection.LONGEST_MESSAGE] * 10
     assert len(json_lines.line(SentMessages(messages=messages))) < json_lines.MAX_LINE / 4

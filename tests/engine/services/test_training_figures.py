@@ -130,3 +130,12 @@ async def test_who_trains_alone_by_choice_has_the_page_and_no_network(
             await swarm_connection.join(home, chosen, first_swarm(), own, verifier, publisher, stack)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+def test_a_first_right_answer_of_an_earlier_run_counts_once_and_the_earliest(history: History) -> None:
+    history.save_aha("logic", events.Aha(round=1, at=5.0, specialty="Logic"))
+    later = events.AhaHappened(aha=events.Aha(round=9, at=9.0, specialty="Logic", origin="x"))
+    theirs = events.AhaHappened(aha=events.Aha(round=9, at=9.0, specialty="Theirs"))
+    status = figures_of(history, READY, later, theirs)()
+    assert status is not None
+    assert [(aha.specialty, aha.at, aha.origin) for aha in status.ahas] == [("Logic", 5.0, "")]

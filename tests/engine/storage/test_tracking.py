@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 import waggle
 from protocol.text.test_status_text import READY
+from waggle.core import research_library
 from waggle.core.settings import TrackingSettings
 from waggle.engine.storage.tracking import round_tracker
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
@@ -68,7 +70,16 @@ def test_a_library_that_is_not_installed_costs_a_warning_only(tmp_path, monkeypa
     warned: list[events.Warned] = []
     assert tools_of(TrackingSettings(tensorboard=str(tmp_path)), warned.append) == []
     assert [each.title for each in warned] == ["TensorBoard is not installed, so it gets no figures."]
+    assert warned[0].advice == f"Training goes on. Install it with: {sys.executable} -m pip install 'tensorboard>=2.20'"
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    tools_of(TrackingSettings(tensorboard=str(tmp_path)), warned.append)
+    assert "Run Waggle from its source" in warned[1].advice
     assert tools_of(TrackingSettings(), warned.append) == []
+
+
+def test_the_libraries_that_are_advised_are_those_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert sorted(project["optional-dependencies"]["research"]) == sorted(research_library.REQUIREMENTS.values())
 
 
 def test_a_tool_that_fails_gets_no_more_figures_and_the_others_go_on():
@@ -96,7 +107,7 @@ def test_a_tool_that_fails_gets_no_more_figures_and_the_others_go_on():
 
 
 def test_tensorboard_reads_back_every_round(tmp_path):
-    pytest.importorskip("tensorboard", reason="an extra: pip install 'waggle[research]'")
+    pytest.importorskip("tensorboard", reason="not part of Waggle (core/research_library.py)")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for _ in range(2):  # the second start of an engine adds a file to the same run
@@ -111,7 +122,7 @@ def test_tensorboard_reads_back_every_round(tmp_path):
 
 
 def test_wandb_reads_back_every_round_of_an_offline_folder(tmp_path, monkeypatch):
-    pytest.importorskip("wandb", reason="an extra: pip install 'waggle[research]'")
+    pytest.importorskip("wandb", reason="not part of Waggle (core/research_library.py)")
     from wandb.proto import wandb_internal_pb2
 
     monkeypatch.setattr(round_tracker, "CLOSE_SECONDS", 120.0)
@@ -148,13 +159,14 @@ def records(content: bytes) -> Iterator[bytes]:
 
 
 def test_trackio_reads_back_every_round_and_no_server_is_called(tmp_path, monkeypatch):
-    pytest.importorskip("trackio", reason="an extra: pip install 'waggle[research]'")
+    pytest.importorskip("trackio", reason="not part of Waggle (core/research_library.py)")
     monkeypatch.setenv("TRACKIO_SERVER_URL", "http://127.0.0.1:9/?write_token=x")
     code = """
 import sys
 sys.addaudithook(lambda name, values: sys.exit(f"{name} {values}") if name in ("socket.connect", "socket.getaddrinfo") else None)
 import pytest
 from engine.storage.test_tracking import play
+from waggle.core import research_library
 from waggle.core.settings import TrackingSettings
 from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 play(RoundTracker(tools_of(TrackingSettings(trackio=sys.argv[1]), pytest.fail), pytest.fail))

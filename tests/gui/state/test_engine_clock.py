@@ -8,14 +8,18 @@ import pytest
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.i18n import zone
+from waggle.gui.i18n.formatting import clock, date_of
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock, time_there
+from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock
 from waggle.gui.state.store import StateStore
 from waggle.protocol import events
 from waggle.protocol.daily_totals import day_on, engine_date, totals
 from waggle.protocol.events_identity import DailyTotals, Day
+from waggle.protocol.schedule import ScheduleDecision
 from waggle.protocol.state import State
+from waggle.protocol.zone import time_there
 
 HERE = 1_795_000_000.0  # Wednesday, 18 November 2026, 11:06 UTC
 
@@ -25,6 +29,7 @@ def tokyo(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     yield
+    zone.use(None)
     monkeypatch.undo()
     time.tzset()
 
@@ -100,9 +105,21 @@ def test_the_window_names_the_far_computer_and_says_once_that_its_zone_is_anothe
     for _ in range(2):
         store.take(days(0))
         store.flush()
-    assert home.hero._computer.words() == "On nas-kiel, where it is 11:06"
+    assert home.hero._computer.words() == "11:06 on nas-kiel"
     (notice,) = notices
     assert notice.startswith("nas-kiel is in another time zone, where it is 11:06.")
-    assert notice.endswith("days and your week are those of nas-kiel.")
-    assert time_there(State(days=days(9 * 3600)), HERE) == "", "the same zone"
-    assert time_there(State(), HERE) == "", "not known yet"
+    assert notice.endswith("All times, days and your week are told as they are there.")
+    assert time_there(9 * 3600, HERE) == "", "the same zone"
+    assert time_there(None, HERE) == "", "not known yet"
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system has no tzset")
+@pytest.mark.parametrize(("far", "time_of_day", "date"), [(True, "16:00", 18), (False, "01:00", 19)])
+def test_times_and_dates_are_written_in_the_zone_of_a_far_engine_from_its_first_decision_on(tokyo, qapp, far, time_of_day, date):
+    """In Tokyo it is Thursday already when the engine's Wednesday, in UTC, is still under way."""
+    evening = datetime.datetime(2026, 11, 18, 16, 0, tzinfo=datetime.UTC).timestamp()
+    store = StateStore(clock=lambda: evening, far=far)
+    store.take(events.RulesChecked(at=evening, decision=ScheduleDecision(standing="contributing", utc_offset=0)))
+    assert (clock(evening), date_of(evening).day) == (time_of_day, date)
+    store.take(days(9 * 3600))
+    assert store.state.utc_offset == 0, "the newer of both is the decision, which is made again and again"

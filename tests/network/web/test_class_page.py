@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from network.loopback import judged
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import load_or_create, name_of
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.events import GroupsArrived, PeerChanged
 from waggle.network.web import class_page
-from waggle.network.web.class_statistics import PRESENT_S, ClassStatistics, ClassStatus
+from waggle.network.web.class_statistics import PRESENT_S, ClassStatistics, ClassStatus, PupilStatus
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics
 from waggle.network.web.training_status import AhaStatus, TrainingStatus
@@ -105,6 +105,49 @@ def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatisti
     assert (by_title["Logic"].finders, by_title["Logic"].first) == (1, None)
     assert by_title["Tiny programs"].first == status.pupils[0]
     assert (status.pupils[0].name, status.pupils[0].right) == ("Teacher", None)
+
+
+def test_what_the_own_model_learned_alone_before_the_class_came_is_not_found_first(
+    lesson: ClassStatistics, pupils: list[bytes], clock: Clock
+) -> None:
+    ahas = (AhaStatus(specialty="Tiny programs", at=NOW + 9), AhaStatus(specialty="Logic", at=NOW + 7200))
+    training = TrainingStatus(
+        name="Brisk Otter", fingerprint="12345678", model="Starter", device="cpu", phase="contributing", says="", company="alone",
+        connected=1, members=1, round=3, ahas=ahas,
+    )  # fmt: skip
+    clock.now = NOW + 3600
+    lesson.add(arrived(pupils[0]))
+    by_title = {each.title: each for each in status_of(lesson, training).specialties}
+    assert by_title["Tiny programs"].first == PupilStatus(
+        name=name_of(pupils[0]), fingerprint=short_id(pupils[0]), right=by_title["Tiny programs"].first.right
+    )
+    assert by_title["Tiny programs"].finders == 2
+    assert by_title["Logic"].first is not None
+    assert by_title["Logic"].first.name == "Teacher", "found while the class was there"
+
+
+def test_a_long_name_stands_whole_in_smaller_letters(lesson: ClassStatistics, pupils: list[bytes]) -> None:
+    for pupil, name in zip(pupils, ("Ada", "Ada Lovelace the second"), strict=True):
+        lesson.add(arrived(pupil))
+        lesson.add(called(pupil, name))
+    page = class_page.content(class_page.CLASS, status_of(lesson)).decode()
+    assert "<li><b>Ada</b>" in page
+    assert '<li><b class="long">Ada Lovelace the second</b>' in page
+
+
+def test_whose_answer_was_learned_from_stands_by_the_chosen_name_with_the_key(
+    lesson: ClassStatistics, pupils: list[bytes]
+) -> None:
+    ahas = (AhaStatus(specialty="Tiny programs", at=NOW + 9, origin=text_of(pupils[0])),)
+    training = TrainingStatus(
+        name="Brisk Otter", fingerprint="12345678", model="Starter", device="cpu", phase="contributing", says="", company="alone",
+        connected=1, members=1, round=3, ahas=ahas,
+    )  # fmt: skip
+    lesson.add(arrived(pupils[0]))
+    for choice, name in (("", "Ada"), ("muted", name_of(pupils[0]))):
+        lesson.add(called(pupils[0], "Ada", choice))
+        page = class_page.content(class_page.CLASS, status_of(lesson, training)).decode()
+        assert f'learned from <b>{name}</b> <span class="key">{short_id(pupils[0])}</span>' in page
 
 
 def test_every_word_of_others_is_escaped(lesson: ClassStatistics, pupils: list[bytes]) -> None:

@@ -1,5 +1,7 @@
 """Test the status sentence for a table of States."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -10,6 +12,7 @@ from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import sentence
+from waggle.protocol.zone import local_time, time_there
 
 READY = events.Ready(
     protocol=1,
@@ -70,9 +73,9 @@ TABLE = [
     ),
     (State(phase="paused", preparing=RELEARNING), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", preparing=RELEARNING, decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
-    (State(phase="paused", preparing=RELEARNING, until=100.0), "Paused by you", "Paused until T100.", "resume"),
+    (State(phase="paused", preparing=RELEARNING, until=100.0), "Paused by you", f"Paused until {moment(100.0, 0.0)}.", "resume"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
-    (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
+    (State(phase="paused", until=100.0), "Paused by you", f"Paused until {moment(100.0, 0.0)}.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
     (State(phase="contributing", decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
     (State(phase="finishing", round=8, decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
@@ -148,7 +151,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("state", "word", "says", "action"), TABLE)
 def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, action):
-    status = sentence(state, clock=lambda at: f"T{at:.0f}")
+    status = sentence(state)
     assert (status.word, status.says, status.action) == (word, says, action)
     assert status.detail.endswith(".")
 
@@ -180,11 +183,17 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     assert status.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
-def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_the_engine():
-    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
-    status = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
-    assert (status.says, status.why[0].says) == ("Paused until T100.", "Paused until T100.")
-    assert [tick.rule for tick in status.why] == [tick.rule for tick in paused.why]
+def test_all_times_are_those_of_the_engines_zone_also_where_the_reader_has_another():
+    now, ends = 86_400.0, 90_000.0
+    east = time.localtime(now).tm_gmtoff + 5 * 3600
+    there = local_time(east, now)
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=ends), now, local=there)
+    state = State(at=now, phase="paused", until=ends, decision=paused)
+    words = f"Paused until {time.strftime('%H:%M', time.gmtime(ends + east))}."
+    assert words != f"Paused until {time.strftime('%H:%M', time.localtime(ends))}."
+    assert (sentence(state).says, sentence(state).why[0].says) == (words, words)
+    assert time_there(state.utc_offset, now) == time.strftime("%H:%M", time.gmtime(now + east))
+    assert time_there(time.localtime(now).tm_gmtoff, now) == time_there(None, now) == ""
 
 
 def test_whoever_is_alone_is_promised_nobody():

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _described(message: SentMessage) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(message.at))
+    at = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(message.at))
     yours = ", with an answer of yours" if message.yours else ""
     lines = [f"  {plain(line)}" for line in message.text.splitlines()]
     return "\n".join([f"{at}  {message.kind} to {message.to or 'all who ask'}, {message.size} bytes{yours}", *lines])

@@ -12,12 +12,14 @@ from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.figures import newest_score, speed
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.schedule import Tick
 from waggle.protocol.state import State
 from waggle.protocol.text.activity_text import weather
 from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.text.status_text import Sentence, sentence
 from waggle.protocol.text.swarm_suggestion import command_line, suggestion
+from waggle.protocol.zone import time_there
 
 MARKS = {True: "+", False: "-", None: "?"}
 
@@ -32,13 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
     state = status(paths.home_in(arguments.home))
     if arguments.json:
         return say_json(reasons(state) if arguments.command == "why" else facts(state))
-    return say(explain(state) if arguments.command == "why" else describe(state, time.time()))
+    return say(explain(state, time.time()) if arguments.command == "why" else describe(state, time.time()))
 
 
 def describe(state: State, now: float) -> str:
     """The State in words: the same sentence as in the window, and the figures behind it."""
     summary = sentence(state)
-    lines = [*_sentence_lines(summary)]
+    lines = [*_sentence_lines(summary), *_zone_lines(state, now)]
     if state.reach == "connected":  # else the sentence says all
         lines.append(weather(state, now))
     lines += _rule_lines([tick for tick in summary.why if tick.passes is not None])
@@ -56,7 +58,7 @@ def describe(state: State, now: float) -> str:
         lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
         lines += [f"  {name}" for name in state.undecided.known]
     if state.ready:
-        name = with_fingerprint(state.ready.name, state.ready.node)
+        name = with_fingerprint(own_name(state.ready), state.ready.node)
         lines.append(f"{name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:
         last = state.rounds[-1]
@@ -75,14 +77,21 @@ def _suggestion(state: State) -> SwarmSuggestion | None:
     return suggestion(state, enabled=state.settings is None or state.settings.window.suggest_swarm)
 
 
-def explain(state: State) -> str:
+def explain(state: State, now: float) -> str:
     """What the engine does and the reasons for it: every rule, and why it learns little, if it does."""
     summary = sentence(state)
-    return "\n".join([*_sentence_lines(summary), *_rule_lines(summary.why), *_reason_lines(state)])
+    lines = [*_sentence_lines(summary), *_zone_lines(state, now), *_rule_lines(summary.why), *_reason_lines(state)]
+    return "\n".join(lines)
 
 
 def _sentence_lines(summary: Sentence) -> list[str]:
     return [f"{summary.word}: {summary.says}", summary.detail]
+
+
+def _zone_lines(state: State, now: float) -> list[str]:
+    """That the engine is in another time zone, if it is."""
+    there = time_there(state.utc_offset, now)
+    return [f"Times are those where the engine runs: it is {there} there."] if there else []
 
 
 def _rule_lines(ticks: Iterable[Tick]) -> list[str]:
@@ -109,6 +118,7 @@ def reasons(state: State) -> dict[str, object]:
     summary, why = sentence(state), diagnosis(state)
     return {
         "phase": state.phase, "word": summary.word, "says": summary.says, "detail": summary.detail, "rules": summary.why,
+        "utc_offset": state.utc_offset,
         "guards": state.guards, "awake": state.awake,
         "learning": None if why is None else f"{why.says} {helpful_text(why)}",
     }  # fmt: skip
@@ -120,7 +130,8 @@ def facts(state: State) -> dict[str, object]:
     last = (state.rounds or (None,))[-1]
     return {
         **reasons(state), "seq": state.seq, "at": state.at, "until": state.until, "round": state.round, "stage": state.stage,
-        "name": ready and ready.name, "node": ready and ready.node, "swarm": ready and ready.swarm,
+        "name": ready and ready.name, "member_name": ready and ready.member_name,
+        "node": ready and ready.node, "swarm": ready and ready.swarm,
         "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
         "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last,
         "held_out": newest_score(state), "tokens_per_second": speed(state), "energy": state.energy,

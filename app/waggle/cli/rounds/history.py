@@ -8,8 +8,9 @@ from pathlib import Path
 
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import say
-from waggle.core import paths, settings
+from waggle.core import paths, research_library, settings
 from waggle.core.errors import HistoryError
+from waggle.core.message import Message, in_turn
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import run_file
 from waggle.protocol import rounds_csv
@@ -44,9 +45,12 @@ def _write_parquet(path: Path, rounds: list[RoundSummary], scores: list[HeldOutS
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
-        advice = "Install it beside Waggle: pip install 'waggle[research]'. `waggle history` prints a table without it."
+        advice = in_turn(Message("`waggle history` prints a table without it."), research_library.advice("pyarrow"))
         raise HistoryError("A Parquet file needs pyarrow, which is not installed.", advice) from error
     if path.exists():
         raise HistoryError(f"{path} is there already.", "Name a new file.")
-    parquet.write_table(pyarrow.Table.from_pylist(rounds_csv.every_row(rounds, scores)), str(path))
+    rows = rounds_csv.every_row(rounds, scores)
+    kinds = {"words": pyarrow.string(), "whole": pyarrow.int64(), "number": pyarrow.float64()}
+    schema = pyarrow.schema([(column, kinds[rounds_csv.kind_of(column)]) for column in rows[0]])
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), str(path))
     return say(f"Written to {path}: {len(rounds)} rounds.")

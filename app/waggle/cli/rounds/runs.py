@@ -8,8 +8,6 @@ from waggle.core import paths
 from waggle.engine.storage import runs
 from waggle.engine.storage.runs import RunFacts
 
-NAME = 32  # characters of a name in a table
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
@@ -25,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         return say_json({"runs": facts})
     if not facts:
         return say("No round has been played here yet.")
-    width = min(NAME, max(len(fact.name) for fact in facts))
+    width = max(len(fact.name) for fact in facts)  # whole, because `waggle compare` takes it
     head = f"{'run':<{width}}  {'rounds':>11}  {'reward':>6}  {'held out':>8}  folder"
     return say(head, *(_line(fact, width) for fact in facts))
 
@@ -37,13 +35,9 @@ def home_of(folder: str) -> paths.Home:
 
 def _line(fact: RunFacts, width: int) -> str:
     span = f"{fact.first}–{fact.last}"
-    return f"{_cut(fact.name, width):<{width}}  {span:>11}  {fact.reward:6.3f}  {share_text(fact.held_out):>8}  {fact.folder}"
+    return f"{fact.name:<{width}}  {span:>11}  {fact.reward:6.3f}  {share_text(fact.held_out):>8}  {fact.folder}"
 
 
 def share_text(value: float | None) -> str:
     """A share in percent; empty if it is not known."""
     return "" if value is None else f"{value:.1%}"
-
-
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width - 1]}…"

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from waggle.cli.watch.words import live_line, round_line
+from waggle.cli.watch.words import first_answer_line, live_line, round_line
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol import events, json_lines
 from waggle.protocol.figures import newest_score
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import AnyEvent, State, apply
 
 REFRESH_SECONDS = 0.25
@@ -70,7 +71,7 @@ class TerminalWriter:
         self._state = state = apply(self._state, event)
         match event:
             case events.Ready():
-                name = with_fingerprint(event.name, event.node)
+                name = with_fingerprint(own_name(event), event.node)
                 console.print(Text(plain(f"{name} trains {event.model} on {event.device} in {event.swarm}.")))
                 console.print(Text(HINT, style="dim"))
             case events.RoundCompleted():
@@ -78,8 +79,7 @@ class TerminalWriter:
                 line.highlight_regex(r"reward \S+|held-out +\S+", "bold")
                 console.print(line)
             case events.AhaHappened():
-                teacher = f", learned from {event.aha.name}" if event.aha.name else ""
-                console.print(Text(plain(f"First right answer in {event.aha.specialty}{teacher}."), style="green"))
+                console.print(Text(first_answer_line(state.ahas[-1]), style="green"))
             case events.Warned():
                 console.print(Text(plain(f"{event.title} {event.advice}".strip()), style="yellow"))
             case events.EngineStopped():

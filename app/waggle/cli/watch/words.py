@@ -3,7 +3,8 @@
 import sys
 
 from waggle.core.message import plain
-from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.core.peer_id import with_fingerprint
+from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.company import with_whom
 from waggle.protocol.text.status_text import DOING, sentence
@@ -28,6 +29,12 @@ def round_line(summary: RoundSummary, score: HeldOutScore | None, peers: int, wi
             break
         line = longer
     return line
+
+
+def first_answer_line(aha: Aha) -> str:
+    """The first right answer in a specialty, and the peer whose answer was learned from before it."""
+    teacher = f", learned from {with_fingerprint(aha.name, aha.origin)}" if aha.origin else ""
+    return plain(f"First right answer in {aha.specialty}{teacher}.")
 
 
 def _company(peers: int, groups: int) -> str:

@@ -38,7 +38,7 @@ from waggle.network.transport.choice import fetch_charter, kind_of
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics
 from waggle.network.web.training_status import TrainingStatus
-from waggle.protocol import events, events_leaderboard
+from waggle.protocol import events, events_leaderboard, peer_names
 from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
 from waggle.tasks import charter as charters
@@ -237,19 +237,27 @@ def choose_peer(swarm: SwarmConnection, peer: str, choice: Choice) -> None:
     swarm.choose(peer_id, choice)
 
 
-def sent_messages(swarm: SwarmConnection) -> tuple[SentMessage, ...]:
-    """The last messages that left this computer, newest first, in readable form; very long ones are cut."""
+def sent_messages(swarm: SwarmConnection, peers: peer_names.Peers) -> tuple[SentMessage, ...]:
+    """The last messages that left this computer, newest first, in readable form; very long ones are cut.
+
+    Receivers are named as `peers` name them.
+    """
     return tuple(
         SentMessage(
             at=message.at,
             kind=message.kind,
-            to=f"{name_of(message.to)} ({text_of(message.to)})" if message.to else "",
+            to=_receiver(message.to, peers) if message.to else "",
             size=len(message.content),
             text=readable(message)[:LONGEST_MESSAGE],
             yours=written_by_hand(message),
         )
         for message in swarm.outbox.newest()
     )
+
+
+def _receiver(peer_id: bytes, peers: peer_names.Peers) -> str:
+    text = text_of(peer_id)
+    return f"{peer_names.name_in(peers, text, name_of(peer_id))} ({text})"
 
 
 def event_from_news(

@@ -5,7 +5,7 @@ The page may be open to everybody, so that it tells what the engine does, but no
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 from waggle.core.message import plain
@@ -51,9 +51,7 @@ def training_status(state: State, ready: events.Ready, long: events.TrainingHist
         name=plain(ready.name), fingerprint=fingerprint(ready.node), model=plain(ready.model), device=plain(ready.device),
         phase=state.phase, says=_sentence(state), company=company(state),
         connected=len(state.connected), members=len(state.members), round=state.round,
-        ahas=tuple(
-            AhaStatus(specialty=aha.specialty, at=aha.at, origin=aha.origin) for aha in state.ahas if aha.specialty in titles
-        ),
+        ahas=_first_answers((*long.ahas, *state.ahas), titles),
         reward=last.reward if last else None,
         solved=last.solved if last else None,
         external_share=last.metrics.external_share if last else None,
@@ -65,6 +63,15 @@ def training_status(state: State, ready: events.Ready, long: events.TrainingHist
         rewards=_thinned([(summary.round, summary.reward) for summary in rounds]),
         scores=_thinned([(score.round, score.right / score.total) for score in scores if score.total]),
     )  # fmt: skip
+
+
+def _first_answers(ahas: Iterable[events.Aha], titles: Collection[str]) -> tuple[AhaStatus, ...]:
+    """The first right answer of each specialty, oldest first. Those of earlier runs of the engine are in its history."""
+    oldest_first = sorted((aha for aha in ahas if aha.specialty in titles), key=lambda aha: aha.at)
+    first: dict[str, AhaStatus] = {}
+    for aha in oldest_first:
+        first.setdefault(aha.specialty, AhaStatus(specialty=aha.specialty, at=aha.at, origin=aha.origin))
+    return tuple(first.values())
 
 
 def _rounds(summaries: Sequence[events.RoundSummary], swarm: str) -> list[events.RoundSummary]:

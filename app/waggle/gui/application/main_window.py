@@ -23,12 +23,13 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import shortcuts
-from waggle.gui.state.engine_clock import clock_words, time_there, zone_words
+from waggle.gui.state.engine_clock import clock_words, zone_words
 from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.text.status_text import sentence
+from waggle.protocol.zone import time_there
 
 SMALLEST = (900, 600)  # logical pixels; smaller where the free screen is smaller: pages and rail scroll there
 BAR = 16  # pixels: a scroll bar beside the pages
@@ -153,7 +154,7 @@ class MainWindow(QWidget):
             return
         store = self._store
         clock = "" if self._other_clock_shown else clock_words(store.ahead, self._host)
-        zone = "" if self._other_zone_shown else zone_words(time_there(store.state, store.now()), self._host)
+        zone = "" if self._other_zone_shown else zone_words(time_there(store.state.utc_offset, store.now()), self._host)
         self._other_clock_shown |= bool(clock)
         self._other_zone_shown |= bool(zone)
         if clock or zone:

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Sequence
 
-from waggle.gui.i18n.formatting import clock, date_of, day, duration, figure, tr
+from waggle.gui.i18n.formatting import clock, date_of, day, duration, figure, local, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
+from waggle.protocol.zone import utc_offset_of
 
 Tick = tuple[float, str]
 
@@ -20,7 +21,7 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
         case "elapsed":
             return [(place, duration(place)) for place in chart_series.time_ticks(low, high)]
         case "clock":
-            shift = time.localtime(low).tm_gmtoff  # so that days begin at local midnight
+            shift = utc_offset_of(local, low)  # so that days begin at local midnight
             moments = [place - shift for place in chart_series.time_ticks(low + shift, high + shift)]
             return [(moment, _time_label(moment, high - low)) for moment in moments]
 
@@ -45,6 +46,6 @@ def round_words(number: int) -> str:
 def _time_label(at: float, span: float) -> str:
     """The time of day; with seconds in a span under 10 minutes, with the date over a day, only the date over a week."""
     if span < 86400:
-        return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))
+        return clock(at) if span >= 600 else time.strftime("%H:%M:%S", local(at))
     date = day(date_of(at))
     return f"{date} {clock(at)}" if span < 604800 else date

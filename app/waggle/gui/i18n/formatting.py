@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from waggle.core.message import Message
 from waggle.core.peer_id import with_fingerprint
-from waggle.gui.i18n import translator
+from waggle.gui.i18n import translator, zone
 from waggle.gui.i18n.marker import later as later
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
@@ -55,9 +55,15 @@ MONTHS = [
 ]  # fmt: skip
 
 
+def local(at: float) -> time.struct_time:
+    """A time in seconds since the epoch, in the zone of the engine if that runs on another computer."""
+    return zone.local(at)
+
+
 def date_of(at: float) -> datetime.date:
-    """The local date of a time in seconds since the epoch."""
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
+    """The date of such a time."""
+    then = local(at)
+    return datetime.date(then.tm_year, then.tm_mon, then.tm_mday)
 
 
 def month(date: datetime.date) -> str:
@@ -75,7 +81,7 @@ def whole_day(date: datetime.date) -> str:
 
 
 def clock(at: float) -> str:
-    return time.strftime("%H:%M", time.localtime(at))
+    return time.strftime("%H:%M", local(at))
 
 
 def ago(at: float, now: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from waggle.gui.i18n.formatting import duration, tr, visible
 from waggle.protocol.events import EngineFailed, EngineGone
-from waggle.protocol.state import AnyEvent, State
+from waggle.protocol.state import AnyEvent
 
 NOTICED_S = 60.0  # smaller differences are delays of the way, and change no words
 TRUSTED_S = 600.0  # after which a larger delay counts: the clock there may have been set back
@@ -32,14 +32,6 @@ class EngineClock:
         return self._ahead if self._ahead is not None and abs(self._ahead) > NOTICED_S else 0.0
 
 
-def time_there(state: State, now: float) -> str:
-    """The time of day where the engine runs, such as "22:14"; empty in the time zone of this computer, or if it is not known."""
-    offset = state.days.utc_offset if state.days is not None else None
-    if offset is None or offset == time.localtime(now).tm_gmtoff:
-        return ""
-    return time.strftime("%H:%M", time.gmtime(now + offset))
-
-
 def clock_words(ahead: float, host: str) -> str:
     """That the clock of a far computer is ahead or behind; empty if it is not."""
     if not ahead:
@@ -51,9 +43,9 @@ def clock_words(ahead: float, host: str) -> str:
 
 
 def zone_words(there: str, host: str) -> str:
-    """That a far computer is in another time zone, where it is `there` o'clock, and which times are whose; empty if it is not."""
+    """That a far computer is in another time zone, where it is `there` o'clock, and whose all times are; empty if it is not."""
     if not there:
         return ""
     zone = tr("%1 is in another time zone, where it is %2.").replace("%2", there).replace("%1", visible(host))
-    whose = tr("Times are told in the zone of this computer; days and your week are those of %1.").replace("%1", visible(host))
+    whose = tr("All times, days and your week are told as they are there.")
     return f"{zone} {whose}"

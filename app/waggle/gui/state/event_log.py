@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from waggle.core.log import RedactingFormatter
 from waggle.core.peer_id import fingerprint
-from waggle.gui.i18n.formatting import tooltip_text, visible
+from waggle.gui.i18n.formatting import local, tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
@@ -27,7 +27,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     words: str
 
     def line(self) -> str:
-        return f"{time.strftime('%H:%M:%S', time.localtime(self.at))}  {self.who:<7} {self.words}"
+        return f"{time.strftime('%H:%M:%S', local(self.at))}  {self.who:<7} {self.words}"
 
 
 def entry_of(event: AnyEvent) -> LogEntry | None:

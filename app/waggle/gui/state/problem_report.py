@@ -23,7 +23,8 @@ def replacement_names(state: State, host: str = "") -> dict[str, str]:
     known = [*(state.swarms.swarms if state.swarms else ()), *((state.looked.swarm,) if state.looked else ())]
     replacements = {swarm.name: "a swarm" for swarm in known if not swarm.shipped}
     if state.ready is not None:
-        replacements |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
+        own_names = filter(None, (state.ready.name, state.ready.member_name))
+        replacements |= {state.ready.swarm: "the swarm"} | dict.fromkeys(own_names, THIS_NODE)
     for far in filter(None, (host, state.gone.host if state.gone else "")):
         person, _, computer = far.rpartition("@")
         replacements |= {person: "someone", computer: "HOST", far: "HOST"}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from waggle.gui.i18n import zone
 from waggle.gui.state.engine_clock import EngineClock
 from waggle.protocol.state import AnyEvent, State, apply
 
@@ -41,6 +42,8 @@ class StateStore(QObject):
         if self._engine_clock is not None:
             self._engine_clock.observe(event)
         self.state = apply(self.state, event)
+        if self._engine_clock is not None:
+            zone.use(self.state.utc_offset)
         self.applied.emit(event, self.state)
         if not self._tick.isActive():
             self._tick.start()

@@ -21,6 +21,7 @@ QUIET = 4  # modules of white margin, as the QR standard requires
 COLUMNS = ((6, 2), (15, 3), (32, 4), (60, 5))  # of the tiles, up to so many computers
 MOST_PUPILS, MOST_SPECIALTIES, MOST_FINDS = 60, 6, 3
 LONGEST_QUESTION, LONGEST_ANSWER = 200, 16  # characters; the page cuts a question to a line
+LONG_NAME = 12  # characters; the tile of a longer one has smaller letters
 ANYWHERE = ("0.0.0.0", "::")
 
 
@@ -85,7 +86,8 @@ def _pupils(pupils: Sequence[PupilStatus]) -> str:
 def _pupil(pupil: PupilStatus) -> str:
     right = "here" if pupil.right is None else f"✓ {pupil.right:,}".replace(",", "\u2009")
     key = f'<span class="key">{escape(pupil.fingerprint)}</span>'
-    return f'<li><b>{escape(pupil.name)}</b>{key}<span class="right">{right}</span></li>'
+    size = ' class="long"' if len(pupil.name) > LONG_NAME else ""
+    return f'<li><b{size}>{escape(pupil.name)}</b>{key}<span class="right">{right}</span></li>'
 
 
 def _who(pupil: PupilStatus) -> str:
@@ -114,7 +116,7 @@ def _finds(finds: Sequence[Find]) -> str:
 
 
 def _find(find: Find) -> str:
-    learned = f", learned from {escape(find.learned_from)}" if find.learned_from else ""
+    learned = f", learned from {_who(find.learned_from)}" if find.learned_from else ""
     question = " ".join(find.question[:LONGEST_QUESTION].split())
     answer = f" <em>{escape(find.answer)}</em>" if 0 < len(find.answer) <= LONGEST_ANSWER else ""
     says = f'<p class="note">{escape(question)}</p>' if question else ""

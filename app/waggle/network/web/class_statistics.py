@@ -33,7 +33,7 @@ class PupilStatus:
 class Find:
     """The first right answer of one computer in one specialty. `answer` is the true answer, or empty: it was written otherwise.
 
-    `learned_from` is who had visible it one, or empty; only this node knows that, and of itself.
+    `learned_from` is whose right answer was learned from before, if it was a peer's; only this node knows that, and of itself.
     """
 
     by: PupilStatus
@@ -41,7 +41,7 @@ class Find:
     at: float  # unix seconds
     question: str = ""
     answer: str = ""
-    learned_from: str = ""
+    learned_from: PupilStatus | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class ClassStatistics:
 
     def __init__(self, charter: Charter, clock: Callable[[], float] = time.time) -> None:
         self._charter, self._clock = charter, clock
-        self._since = clock()
+        self._began_at = clock()  # from the first other computer on: what a teacher's model learned alone is no find of the class
         self._members: dict[bytes, _Member] = {}
         self._latest = deque[_Answer](maxlen=LATEST)
 
@@ -146,6 +146,8 @@ class ClassStatistics:
     def _member(self, origin: bytes) -> _Member:
         if origin not in self._members and len(self._members) >= MOST_MEMBERS:
             del self._members[min(self._members, key=lambda each: self._members[each].seen_at)]
+        if not self._members:
+            self._began_at = self._clock()
         return self._members.setdefault(origin, _Member())
 
     def _count(self, member: _Member, news: GroupsArrived) -> None:
@@ -174,13 +176,14 @@ class ClassStatistics:
             Find(by=mine, specialty=aha.specialty, at=aha.at, learned_from=self._teacher(aha.origin)) for aha in training.ahas
         ]
 
-    def _teacher(self, origin: str) -> str:
-        """The name of the peer with this id in base58; empty without one."""
+    def _teacher(self, origin: str) -> PupilStatus | None:
+        """The peer with this id in base58, by the name of its key if its chosen one is hidden; None without an id."""
         if not origin:
-            return ""
+            return None
         peer_id = peer_id_of(origin)
-        member = self._members.get(peer_id)
-        return member.chosen_name if member and member.chosen_name and not member.hidden else name_of(peer_id)
+        member = self._members.get(peer_id, _Member())
+        name = "" if member.hidden else member.chosen_name
+        return PupilStatus(name=name or name_of(peer_id), fingerprint=short_id(peer_id), right=member.right)
 
     def _specialty(self, dataset: str, title: str, visible: dict[bytes, PupilStatus], own: Iterable[Find]) -> SpecialtyFinds:
         moments = [
@@ -195,8 +198,8 @@ class ClassStatistics:
         return SpecialtyFinds(title=title, finders=len(moments) + known, first=first[1] if first else None)
 
     def _is_new(self, find: Find) -> bool:
-        """Whether it was found here: what this node's model knew before counts, but it did not find it first."""
-        return find.at >= self._since
+        """Whether it was found in the class: what this node's model knew before counts, but it did not find it first."""
+        return find.at >= self._began_at
 
 
 def _own(name: str, training: TrainingStatus | None) -> PupilStatus | None:

@@ -85,10 +85,10 @@ def _sentence(status: SwarmStatus) -> str:
 
 def _figures(status: SwarmStatus) -> list[str]:
     figures = (
-        (str(len(status.members)), "members", "seen in the last ten minutes"),
+        (str(len(status.members)), "member" if len(status.members) == 1 else "members", "seen in the last ten minutes"),
         (f"{status.groups_per_minute:.0f}", "groups per minute", "over the last five minutes"),
         (f"{sum(status.minutes):,}".replace(",", " "), "groups this hour", f"{status.groups:,} in all".replace(",", " ")),
-        (str(len(status.models)), "models", f"{status.dropped} records refused"),
+        (str(len(status.models)), "model" if len(status.models) == 1 else "models", f"{status.dropped} records refused"),
     )
     return [
         f'<section><div class="figure">{figure}</div><h2>{words}</h2><div class="note">{note}</div></section>'
@@ -109,8 +109,8 @@ def _minutes(status: SwarmStatus) -> str:
     return (
         f'<section><h2>Groups per minute</h2><p class="note">Each bar is one minute of the last hour{tallest}.</p>'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 20}" role="img" aria-label="Groups per minute over the last hour">{bars}'
-        f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/><text x="0" y="{HEIGHT + 16}">an hour ago</text>'
-        f'<text x="{WIDTH}" y="{HEIGHT + 16}" text-anchor="end">now</text></svg></section>'
+        f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/><text class="across" x="0" y="{HEIGHT + 16}">an hour ago</text>'
+        f'<text class="across" x="{WIDTH}" y="{HEIGHT + 16}" text-anchor="end">now</text></svg></section>'
     )
 
 
@@ -146,7 +146,7 @@ def _members(status: SwarmStatus) -> str:
     more = len(status.members) - MAX_ROWS
     note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names and fingerprints are of their keys."
     return (
-        f'<section><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
+        f'<section class="wide"><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
         '<th class="number">Round</th><th class="number">Groups</th><th class="number">Reward</th>'
         '<th class="number">Seen</th></tr>'
         f"{rows}</table>{_nothing(rows)}</section>"

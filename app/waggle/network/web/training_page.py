@@ -80,8 +80,8 @@ def _chart(training: TrainingStatus) -> str:
         '<span class="reward">●</span> mean reward of a round, both from 0 to 1, in this swarm.</p>'
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Rewards and held-out scores by round">{grid}'
         f'<polyline class="reward" points="{rewards}"/><polyline class="held-out" points="{scores}"/>{marks}'
-        f'<text x="{MARGIN}" y="{TOP + HEIGHT + 18}">round {first}</text>'
-        f'<text x="{WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">round {last}</text></svg></section>'
+        f'<text class="across" x="{MARGIN}" y="{TOP + HEIGHT + 18}">round {first}</text>'
+        f'<text class="across" x="{WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">round {last}</text></svg></section>'
     )
 
 

@@ -1,6 +1,7 @@
 """The status in one sentence: what happens, why, and what ends it. The window, the tray and `waggle ctl` show the same."""
 
 import math
+import time
 from typing import Literal
 
 import msgspec
@@ -9,8 +10,9 @@ from waggle.core.message import Figure, Message, counted, in_turn
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import SwarmUndecided
-from waggle.protocol.schedule import Clock, ScheduleDecision, Tick, moment, time_of_day
+from waggle.protocol.schedule import ScheduleDecision, Tick, moment
 from waggle.protocol.state import STAGES, State
+from waggle.protocol.zone import local_time
 
 Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
@@ -41,16 +43,22 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[Tick, ...] = ()
 
 
-def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
-    """The sentence for a State. `clock` formats unix seconds as a time of day."""
-    text, until = _state_sentence(state, clock), _pause_end_text(state, clock)
+def sentence(state: State) -> Sentence:
+    """The sentence for a State. Times in it are those of the engine's zone."""
+    text, until = _state_sentence(state), _pause_end_text(state)
     if state.decision is None:
         return text
     why = (msgspec.structs.replace(tick, says=until) if until and tick.rule == "pause" else tick for tick in state.decision.why)
     return msgspec.structs.replace(text, why=tuple(why))
 
 
-def _state_sentence(state: State, clock: Clock) -> Sentence:
+def moment_in(state: State, at: float) -> Message:
+    """A time in words, in the engine's zone."""
+    local = local_time(state.utc_offset, state.at)
+    return moment(at, state.at, lambda each: time.strftime("%H:%M", local(each)), local)
+
+
+def _state_sentence(state: State) -> Sentence:
     match state.phase:
         case "problem":
             return _problem_sentence(state)
@@ -65,7 +73,7 @@ def _state_sentence(state: State, clock: Clock) -> Sentence:
         case "preparing":
             return _preparing_sentence(state)
         case "paused":
-            return _paused_sentence(state, clock)
+            return _paused_sentence(state)
         case "waiting":
             return _waiting_sentence(state)
         case "finishing" | "contributing" if (decision := state.decision) is not None and decision.standing != "contributing":
@@ -81,11 +89,11 @@ def _state_sentence(state: State, clock: Clock) -> Sentence:
                 action="pause_now",
             )
         case "contributing":
-            return _with_suspended_rules(_contributing_sentence(state), state, clock)
+            return _with_suspended_rules(_contributing_sentence(state), state)
 
 
-def _paused_sentence(state: State, clock: Clock) -> Sentence:
-    decision, until = state.decision, _pause_end_text(state, clock)
+def _paused_sentence(state: State) -> Sentence:
+    decision, until = state.decision, _pause_end_text(state)
     says, ends = until or Message("Paused."), Message("Goes on when you resume.")
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends
@@ -95,9 +103,9 @@ def _paused_sentence(state: State, clock: Clock) -> Sentence:
     return Sentence(word=Message("Paused by you"), says=says, detail=detail, tone="plain", sign="pause", action="resume")
 
 
-def _pause_end_text(state: State, clock: Clock) -> Message | None:
-    """When a pause ends, in the reader's time zone, which may not be the engine's; None: it has no end."""
-    return Message("Paused until %1.", moment(state.until, state.at, clock)) if state.phase == "paused" and state.until else None
+def _pause_end_text(state: State) -> Message | None:
+    """When a pause ends; None: it has no end."""
+    return Message("Paused until %1.", moment_in(state, state.until)) if state.phase == "paused" and state.until else None
 
 
 def _waiting_sentence(state: State) -> Sentence:
@@ -120,12 +128,12 @@ def _finishing_sentence(decision: ScheduleDecision) -> Sentence:
     )  # fmt: skip
 
 
-def _with_suspended_rules(status: Sentence, state: State, clock: Clock) -> Sentence:
+def _with_suspended_rules(status: Sentence, state: State) -> Sentence:
     """Add until when the rules are suspended."""
     decision = state.decision
     if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
         return status
-    wait = Message("Your rules wait until %1.", moment(decision.anyway_until, state.at, clock))
+    wait = Message("Your rules wait until %1.", moment_in(state, decision.anyway_until))
     return msgspec.structs.replace(status, detail=in_turn(status.detail, wait))
 
 

@@ -19,6 +19,7 @@ from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
 from waggle.gui.pages.you.page import YouPage
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
+from waggle.gui.state.problem_report import report
 from waggle.gui.widgets.aha_list import aha_cells
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
@@ -240,6 +241,13 @@ def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
     refuse(window, "This passphrase does not open the backup.", "Try again.")
     assert you._identity._message.text().startswith("This passphrase does not open")
     assert you._identity._go.isEnabled()
+
+
+def test_who_chose_a_name_is_called_so_here_as_by_the_members_but_in_nothing_for_others(page: Page) -> None:
+    window, you, _ = page
+    tell(window, ready(member_name="Kim"))
+    assert you._name.words().startswith("Kim · ")
+    assert "Kim" not in report(window._store.state, ["Kim trains"])
 
 
 def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: Page, tmp_path: Path) -> None:

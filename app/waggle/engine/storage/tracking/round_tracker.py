@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from waggle.core.message import Message
+from waggle.core import research_library
+from waggle.core.message import Message, in_turn
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.core.system.os_faults import fault_of
@@ -26,19 +27,19 @@ log = logging.getLogger(__name__)
 def tools_of(chosen: TrackingSettings, warn: Warn) -> list[TrackingTool]:
     """The tools that the settings name. `warn` takes a warning about each that is not installed."""
     tools: list[TrackingTool] = []
-    named: list[tuple[str, Callable[[Path], TrackingTool], str]] = [
-        ("TensorBoard", TensorboardFiles, chosen.tensorboard), ("W&B", WandbFolder, chosen.wandb),
-        ("Trackio", TrackioFolder, chosen.trackio),
+    named: list[tuple[str, str, Callable[[Path], TrackingTool], str]] = [
+        ("TensorBoard", "tensorboard", TensorboardFiles, chosen.tensorboard), ("W&B", "wandb", WandbFolder, chosen.wandb),
+        ("Trackio", "trackio", TrackioFolder, chosen.trackio),
     ]  # fmt: skip
-    for name, make, folder in named:
+    for name, library, make, folder in named:
         if not folder:
             continue
         try:
             tools.append(make(expand_user(folder).absolute()))
         except ImportError as error:
             log.info("%s is not installed: %s", name, error)
-            advice = Message("Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.")
-            warn(events.Warned(title=Message("%1 is not installed, so it gets no figures.", name), advice=advice))
+            title = Message("%1 is not installed, so it gets no figures.", name)
+            warn(events.Warned(title=title, advice=in_turn(Message("Training goes on."), research_library.advice(library))))
     return tools
 
 

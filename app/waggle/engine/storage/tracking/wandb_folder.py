@@ -35,4 +35,5 @@ class WandbFolder:
     def close(self) -> None:
         if self._run is not None:
             self._run.finish()
+            self._wandb.teardown()  # waits for the process that writes the file; `finish` returns before it has
             self._run = None

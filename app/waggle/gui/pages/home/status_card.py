@@ -9,11 +9,10 @@ from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import tr, visible
+from waggle.gui.i18n.formatting import clock, local, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
-from waggle.gui.state.engine_clock import time_there
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
@@ -33,6 +32,7 @@ from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text.lesson_diagnosis import diagnosis
 from waggle.protocol.text.status_text import Sentence, sentence
+from waggle.protocol.zone import time_there
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
@@ -140,9 +140,10 @@ class StatusCard(QFrame):
 
     def _show_computer(self, state: State, now: float) -> None:
         """Name the computer of the engine, if it is another one, and the time there, if its zone is another one, too."""
-        there = time_there(state, now)
-        words = tr("On %1, where it is %2") if there else tr("On %1")
+        there = time_there(state.utc_offset, now)
+        words = tr("%2 on %1") if there else tr("On %1")
         self._computer.say(words.replace("%2", there).replace("%1", self._host) if self._host else "")
+        self._since.setVisible(not (self._host and there))  # the line has no room for both, and cuts a long name, not the time
 
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
@@ -185,8 +186,11 @@ class StatusCard(QFrame):
         status = sentence(state)
         self._chip.say(tr(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
         self._show_computer(state, now)
-        since = tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
-        self._since.say(since if state.phase_since and state.phase != "preparing" else "")
+        self._since.say(
+            tr("since %1").replace("%1", tr(moment(state.phase_since, now, clock, local)))
+            if state.phase_since and state.phase != "preparing"
+            else ""
+        )
         calm = state.phase in CALM and not state.waits_for_choice
         if calm != self._calm:
             self._calm = calm

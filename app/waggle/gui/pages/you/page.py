@@ -36,6 +36,7 @@ from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.daily_totals import engine_date, totals
 from waggle.protocol.events import Aha
 from waggle.protocol.events_identity import Day
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import State
 
 MOST_AHAS = 12
@@ -114,7 +115,7 @@ class YouPage(Page):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._key.setVisible(ready is not None)
-        self._name.say(peer_name(ready.name, ready.node) if ready else tr("You"))
+        self._name.say(peer_name(own_name(ready), ready.node) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
         self._as_seen.say(engine_placeholder(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):
