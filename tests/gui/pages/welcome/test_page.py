@@ -155,7 +155,7 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
         "Train Small instead of the starter",
-        "A real language model: 273 MB to download, Apache-2.0. The starter trains until it is here.",
+        "273 MB to download, Apache-2.0. The starter trains until it is here.",
     ]
     assert not welcome.train_real.isChecked()
     if chosen:
