@@ -73,7 +73,7 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: T
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
     assert first.text() == f"{first_swarm().name}, the default swarm"
-    assert "empty so far" in first.accessibleDescription()
+    assert "you train alone until you invite someone" in first.accessibleDescription()
 
 
 def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
