@@ -620,7 +620,7 @@
 <message><source>Each round</source><translation>Jede Runde</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Früherer Lauf, %1: %2 nach %3</translation></message>
 <message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
-<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Leichtere Rätsel aus fünf Gebieten. Offen für alle; du trainierst allein, bis du jemanden einlädst.</translation></message>
+<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Leichtere Rätsel aus fünf Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
 <message><source>Elapsed</source><translation>Dauer</translation></message>
 <message><source>Empty</source><translation>Leer</translation></message>
@@ -1288,7 +1288,7 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Lege eine Kopie von ihr zurück, oder benenne sie um, um mit den Vorgaben zu beginnen.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Setze einen Text mit "%1" in doppelte Anführungszeichen.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Lege seine Dateien zurück, oder wähle ein anderes Modell.</translation></message>
-<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Rätsel aus neun Gebieten. Offen für alle; du trainierst allein, bis du jemanden einlädst.</translation></message>
+<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Rätsel aus neun Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Question</source><translation>Frage</translation></message>
 <message><source>Questions a round</source><translation>Fragen je Runde</translation></message>
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>

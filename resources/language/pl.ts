@@ -620,7 +620,7 @@
 <message><source>Each round</source><translation>Każda runda</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Wcześniejszy przebieg, %1: %2, za nim %3</translation></message>
 <message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
-<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Łatwiejsze zagadki pięciu rodzajów. Otwarty dla wszystkich; trenujesz w pojedynkę, dopóki kogoś nie zaprosisz.</translation></message>
+<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Łatwiejsze zagadki pięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
 <message><source>Empty</source><translation>Puste</translation></message>
@@ -1288,7 +1288,7 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Przywróć jego kopię albo zmień mu nazwę, aby zacząć od ustawień domyślnych.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Przywróć jego pliki albo wybierz inny model.</translation></message>
-<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Zagadki dziewięciu rodzajów. Otwarty dla wszystkich; trenujesz w pojedynkę, dopóki kogoś nie zaprosisz.</translation></message>
+<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Zagadki dziewięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
 <message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>

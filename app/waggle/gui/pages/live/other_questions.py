@@ -81,9 +81,9 @@ class OtherQuestions(QWidget):
     def fit(self, height: float) -> None:
         """Show as many as this height in pixels has room for."""
         self._height = height
-        if (wanted := (self._cards, self.width(), height)) == self._fitted:
+        if (fitted := (self._cards, self.width(), height)) == self._fitted:
             return
-        self._fitted = wanted
+        self._fitted = fitted
         room = height - self._title.sizeHint().height()
         lines = self._lines[: len(self._cards)]
         whole = sum(line.height_with_tries(self.width()) + GAP for line in lines) <= room
