@@ -141,6 +141,7 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
 <message><source>%1 to download</source><translation>%1 herunterzuladen</translation></message>
+<message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
 <message><source>%1 was closed just now.</source><translation>%1 wurde gerade erst geschlossen.</translation></message>
@@ -271,7 +272,6 @@
 <message><source>A question cannot be made.</source><translation>Eine Frage lässt sich nicht herstellen.</translation></message>
 <message><source>A question for the swarm</source><translation>Eine Frage für den Schwarm</translation></message>
 <message><source>A question it never trains on</source><translation>Eine Frage, mit der es nie trainiert</translation></message>
-<message><source>A real language model: %1 to download, %2. The starter trains until it is here.</source><translation>Ein richtiges Sprachmodell: %1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
 <message><source>A recorded run cannot be changed.</source><translation>Eine Aufzeichnung lässt sich nicht ändern.</translation></message>
 <message><source>A right answer: %1</source><translation>Eine richtige Antwort: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Eine Runde stellt %n Frage</numerusform><numerusform>Eine Runde stellt %n Fragen</numerusform></translation></message>
@@ -626,7 +626,7 @@
 <message><source>Each round</source><translation>Jede Runde</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Früherer Lauf, %1: %2 nach %3</translation></message>
 <message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
-<message><source>Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.</source><translation>Leichtere Rätsel aus fünf Gebieten, in denen ein Modell wie deines bald besser wird. Offen für alle und bisher leer.</translation></message>
+<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Leichtere Rätsel aus fünf Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
 <message><source>Elapsed</source><translation>Dauer</translation></message>
 <message><source>Empty</source><translation>Leer</translation></message>
@@ -1299,6 +1299,7 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Lege eine Kopie von ihr zurück, oder benenne sie um, um mit den Vorgaben zu beginnen.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Setze einen Text mit "%1" in doppelte Anführungszeichen.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Lege seine Dateien zurück, oder wähle ein anderes Modell.</translation></message>
+<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Rätsel aus neun Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Question</source><translation>Frage</translation></message>
 <message><source>Questions a round</source><translation>Fragen je Runde</translation></message>
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
@@ -1487,7 +1488,6 @@
 <message><source>Small language models</source><translation>Kleine Sprachmodelle</translation></message>
 <message><source>Small language models learn more in %1, a swarm with easier questions that comes with Waggle.</source><translation>Kleine Sprachmodelle lernen mehr in %1, einem mitgelieferten Schwarm mit leichteren Fragen.</translation></message>
 <message><source>Small models that learn well. Waggle downloads nothing until you say so.</source><translation>Kleine Modelle, die gut lernen. Waggle lädt nichts herunter, bevor du es sagst.</translation></message>
-<message><source>Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone.</source><translation>Kleine Rätsel aus neun Gebieten. Offen für alle und bisher leer: Du trainierst allein, bis du jemanden einlädst.</translation></message>
 <message><source>Small, and meant to be taught a single task.</source><translation>Klein und dafür gemacht, eine einzige Aufgabe zu lernen.</translation></message>
 <message><source>SmolLM2-135M on one graphics card</source><translation>SmolLM2-135M auf einer Grafikkarte</translation></message>
 <message><source>So it is not used.</source><translation>Darum wird die Datei nicht benutzt.</translation></message>

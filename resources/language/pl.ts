@@ -141,6 +141,7 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
+<message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 do pobrania, %2. Do tego czasu trenuje model startowy.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Dziś %1, a %2 od %3: mniej więcej tyle, ile laptop zużywa przez %4.</translation></message>
 <message><source>%1 waiting</source><translation>%1 w kolejce</translation></message>
 <message><source>%1 was closed just now.</source><translation>Przed chwilą zamknięto %1.</translation></message>
@@ -271,7 +272,6 @@
 <message><source>A question cannot be made.</source><translation>Nie da się utworzyć pytania.</translation></message>
 <message><source>A question for the swarm</source><translation>Pytanie dla roju</translation></message>
 <message><source>A question it never trains on</source><translation>Pytanie, na którym nigdy nie trenuje</translation></message>
-<message><source>A real language model: %1 to download, %2. The starter trains until it is here.</source><translation>Prawdziwy model językowy: %1 do pobrania, %2. Do tego czasu trenuje starter.</translation></message>
 <message><source>A recorded run cannot be changed.</source><translation>Nagranego przebiegu nie da się zmienić.</translation></message>
 <message><source>A right answer: %1</source><translation>Poprawna odpowiedź: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
@@ -626,7 +626,7 @@
 <message><source>Each round</source><translation>Każda runda</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Wcześniejszy przebieg, %1: %2, za nim %3</translation></message>
 <message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
-<message><source>Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.</source><translation>Łatwiejsze zagadki pięciu rodzajów, w których taki model jak Twój szybko się poprawia. Dla wszystkich i na razie pusto.</translation></message>
+<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Łatwiejsze zagadki pięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
 <message><source>Empty</source><translation>Puste</translation></message>
@@ -1299,6 +1299,7 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Przywróć jego kopię albo zmień mu nazwę, aby zacząć od ustawień domyślnych.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Przywróć jego pliki albo wybierz inny model.</translation></message>
+<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Zagadki dziewięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
 <message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
@@ -1487,7 +1488,6 @@
 <message><source>Small language models</source><translation>Małe modele językowe</translation></message>
 <message><source>Small language models learn more in %1, a swarm with easier questions that comes with Waggle.</source><translation>Małe modele językowe nauczą się więcej w %1, roju z łatwiejszymi pytaniami, który jest częścią Waggle.</translation></message>
 <message><source>Small models that learn well. Waggle downloads nothing until you say so.</source><translation>Małe modele, które dobrze się uczą. Waggle niczego nie pobiera, dopóki nie zdecydujesz.</translation></message>
-<message><source>Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone.</source><translation>Małe zagadki dziewięciu rodzajów. Otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Small, and meant to be taught a single task.</source><translation>Mały i pomyślany do nauki jednego zadania.</translation></message>
 <message><source>SmolLM2-135M on one graphics card</source><translation>SmolLM2-135M na jednej karcie graficznej</translation></message>
 <message><source>So it is not used.</source><translation>Dlatego plik nie jest używany.</translation></message>

@@ -277,7 +277,8 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "window.json"
     assert window_state.read(path) == window_state.WindowState()
-    remembered = window_state.WindowState(geometry=window_state.geometry_text(b"\x01\xff"), page="live", tray_told=True)
+    geometry = window_state.geometry_text(b"\x01\xff")
+    remembered = window_state.WindowState(geometry=geometry, page="live", tray_told=True, views={"live": 1})
     window_state.write(path, remembered)
     assert window_state.read(path) == remembered
     assert window_state.read(path).geometry_bytes == b"\x01\xff"

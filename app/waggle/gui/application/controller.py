@@ -67,6 +67,7 @@ class Controller(QObject):
         self._theme, self._store, self._source, self._home, self._host = theme, current, source, home, host
         self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
+        self._views = dict(self._window_state.views)
         self._shown_state = State()
         self._invite = self._swarm = self._model = ""  # that were chosen at the first start: a link, a charter, a name
         self._offering: Task | None = None  # finds a model for the welcome questions
@@ -213,7 +214,7 @@ class Controller(QObject):
         window = MainWindow(
             PageContext(
                 self._theme, store=self._store, settings=self.settings_store, event_log=self.event_log, engine=host,
-                client=self._client,
+                client=self._client, views=self._views,
             )
         )  # fmt: skip
         window.commanded.connect(self._client.send)
@@ -300,7 +301,7 @@ class Controller(QObject):
 
     def _save_window_state(self) -> None:
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
-        self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page)
+        self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page, views=dict(self._views))
         if self._home is not None and not self.removes_data:
             window_state.write(self._home.window, self._window_state)
 

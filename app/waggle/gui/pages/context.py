@@ -51,7 +51,7 @@ class PageContext:
     """What pages have in common: each of them gets it in its constructor, and nothing later.
 
     `client` sends commands to the engine, and awaits its answers. `history` says when to query the engine's rounds. Pages that
-    show them share it, so that only the first one that is shown queries.
+    show them share it, so that only the first one that is shown queries. `views` has the view of a page that a person chose last.
     """
 
     theme: Theme
@@ -63,6 +63,7 @@ class PageContext:
     client: EngineClient = field(default_factory=EngineClient)
     history: QuerySchedule = field(default_factory=lambda: QuerySchedule(HISTORY_ROUNDS))
     requests: PageRequests = field(default_factory=PageRequests)
+    views: dict[str, int] = field(default_factory=dict)
 
     def report(self, state: State) -> str:
         """A problem report with the newest lines of the log."""

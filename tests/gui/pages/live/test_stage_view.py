@@ -123,6 +123,15 @@ def test_the_right_answer_stands_beside_tries_of_which_none_is_right(theatre: Th
     ]
 
 
+def test_the_view_that_was_chosen_is_there_at_the_next_start(theatre: Theatre) -> None:
+    live, context = theatre.live, theatre.live.context
+    live._view.choose(ALL_ANSWERS)
+    assert context.views == {"live": ALL_ANSWERS}
+    assert LivePage(context)._view.index == ALL_ANSWERS
+    context.views["live"] = 7  # of another version
+    assert LivePage(context)._view.index == STAGE
+
+
 def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre, qtbot: QtBot) -> None:
     theatre.play(0)
     for number in range(1, 20):

@@ -73,7 +73,7 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: T
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
     assert first.text() == f"{first_swarm().name}, the default swarm"
-    assert "empty so far" in first.accessibleDescription()
+    assert "you train alone until you invite someone" in first.accessibleDescription()
 
 
 def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
         "Train Small instead of the starter",
-        "A real language model: 273 MB to download, Apache-2.0. The starter trains until it is here.",
+        "273 MB to download, Apache-2.0. The starter trains until it is here.",
     ]
     assert not welcome.train_real.isChecked()
     if chosen:

@@ -235,7 +235,7 @@ class StatusBar(QFrame):
         self._show_way_home()
         self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr(status.word))
-        self._word.setVisible(not tr(status.says).startswith(tr(status.word)))  # else it is said twice
+        self._word.setVisible(not status.says.startswith(status.word))  # else it is said twice
         words = (
             f"{tr(status.says).removesuffix('.')}. {tr(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")

@@ -1,4 +1,4 @@
-"""Window geometry and open page, saved from one start to the next."""
+"""Window geometry, open page and views of pages, saved from one start to the next."""
 
 import base64
 from contextlib import suppress
@@ -11,11 +11,15 @@ from waggle.core.errors import UNREADABLE
 
 
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):
-    """`geometry`: QWidget.saveGeometry in base64. `tray_told`: the person was told that a closed window stays in the tray."""
+    """`geometry`: QWidget.saveGeometry in base64. `tray_told`: the person was told that a closed window stays in the tray.
+
+    `views`: by page, the view that was chosen last.
+    """
 
     geometry: str = ""
     page: str = "home"
     tray_told: bool = False
+    views: dict[str, int] = {}
 
     @property
     def geometry_bytes(self) -> bytes:

@@ -20,7 +20,7 @@ from waggle.gui.widgets.text import set_tip, text
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
-PICTURE, LEAST_BESIDE = 344, 320  # pixels of width of the picture, and beside it, before text scaling
+PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 

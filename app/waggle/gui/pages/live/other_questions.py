@@ -64,26 +64,33 @@ class OtherQuestions(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._count, self._height = 0, 0.0
+        self._cards: tuple[Card, ...] = ()
+        self._height = 0.0
+        self._fitted: object = None  # the cards, width and height for which the lines were fitted
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
         self.setLayout(column(self._title, *self._lines, gap=GAP))
 
     def show_cards(self, cards: Sequence[Card]) -> None:
-        self._count = min(MOST, len(cards))
-        for line, card in zip(self._lines, cards, strict=False):
+        if (newest := tuple(cards[:MOST])) == self._cards:
+            return
+        self._cards = newest
+        for line, card in zip(self._lines, newest, strict=False):
             line.show_card(card)
 
     def fit(self, height: float) -> None:
         """Show as many as this height in pixels has room for."""
         self._height = height
+        if (fitted := (self._cards, self.width(), height)) == self._fitted:
+            return
+        self._fitted = fitted
         room = height - self._title.sizeHint().height()
-        lines = self._lines[: self._count]
+        lines = self._lines[: len(self._cards)]
         whole = sum(line.height_with_tries(self.width()) + GAP for line in lines) <= room
         for line in lines:
             line.tries.setVisible(whole)
         each = self._lines[0].low_height() + GAP
-        count = self._count if whole else min(self._count, int(room // each))
+        count = len(lines) if whole else min(len(lines), int(room // each))
         self.setVisible(count >= FEWEST)
         for place, line in enumerate(self._lines):
             line.setVisible(place < count)

@@ -20,6 +20,7 @@ from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
 
 AGAIN_MS = 250  # between two checks whether what waits may be shown
+LIVE = "live"
 STAGE, ALL_ANSWERS = range(2)  # the views
 
 
@@ -38,7 +39,7 @@ class LivePage(Page):
         self._redraw_timer.timeout.connect(self._redraw_if_visible)
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
-        self._view.chosen.connect(self.show_view)
+        self._view.chosen.connect(self._choose_view)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
         self._digest = text(theme, "", "small", "soft", wrap=True)
@@ -62,7 +63,7 @@ class LivePage(Page):
             self._views.addWidget(view)
         self._box = column(self._head, (self._views, 1), gap=0)
         self.setLayout(self._box)
-        self.show_view(STAGE)
+        self.show_view(ALL_ANSWERS if context.views.get(LIVE) == ALL_ANSWERS else STAGE)
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
@@ -70,6 +71,10 @@ class LivePage(Page):
         self._head.setSpacing(gap)
         self.answers.feed.set_margins(edge, gap)
         self.stage.arrange(edge, gap)
+
+    def _choose_view(self, view: int) -> None:
+        self.context.views[LIVE] = view
+        self.show_view(view)
 
     def show_view(self, view: int) -> None:
         """Show the stage or all answers."""

@@ -85,7 +85,7 @@ class SceneCard(QFrame):
         self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
         self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
-        self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
+        self._foot = column(row(column(self._sign, None), (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
         self._between[1].setFixedWidth(1)
         lesson = column(self._between[0], self._foot, None, gap=14)

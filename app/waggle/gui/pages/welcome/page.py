@@ -37,7 +37,7 @@ from waggle.protocol.events_models import ModelOffer
 STEPS = (later("What it does"), later("With whom"))
 SWARM = 1  # the index of the step
 FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
-WIDEST, TALLEST = 1136, 688  # pixels of the card
+WIDEST, TALLEST = 1136, 740  # pixels of the card
 LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
 AIR = 20  # pixels above a title
 
@@ -162,7 +162,7 @@ class WelcomePage(QWidget):
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
         theme, title = self._theme, tr("Train %1 instead of the starter").replace("%1", one_line(offer.title))
-        facts = tr("A real language model: %1 to download, %2. The starter trains until it is here.")
+        facts = tr("%1 to download, %2. The starter trains until it is here.")
         facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
         self.train_real = Switch(theme, title)
         self.train_real.setAccessibleDescription(facts)
@@ -199,7 +199,7 @@ class WelcomePage(QWidget):
             SwarmChoice(
                 theme,
                 tr("First light, the default swarm"),
-                tr("Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone."),
+                tr("Puzzles of nine kinds. Open to all; you train alone until you invite someone."),
                 "swarms",
             ),
             SwarmChoice(
@@ -212,7 +212,7 @@ class WelcomePage(QWidget):
                 "invite",
             ),
         ]
-        steps = tr("Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.")
+        steps = tr("Easier puzzles of five kinds. Open to all; you train alone until you invite someone.")
         self._choices.append(SwarmChoice(theme, tr("First steps, for small language models"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
