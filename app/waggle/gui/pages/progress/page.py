@@ -169,9 +169,9 @@ class ProgressPage(Page):
         self._runs = RunChoice(theme)
         self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
         self._runs.changed.connect(self._redraw.start)
-        headed = column(text(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
+        headed = column(ElidedLabel(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
         score_head = row((headed, 1), self._runs.button, self._figure, gap=14)
-        reward = column(text(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
+        reward = column(ElidedLabel(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
