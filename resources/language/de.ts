@@ -17,7 +17,7 @@
 <message><source>%1 arrived damaged, twice.</source><translation>%1 kam beschädigt an, zweimal.</translation></message>
 <message><source>%1 became shorter</source><translation>%1 wurde kürzer</translation></message>
 <message><source>%1 begins anew: the answers to its questions are checked now.</source><translation>%1 beginnt neu: Die Antworten auf seine Fragen sind jetzt geprüft.</translation></message>
-<message><source>%1 billion parameters</source><translation>%1 Milliarden Parameter</translation></message>
+<message><source>%1 billion parameters</source><translation>%1 Mrd. Parameter</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 Bits in Gruppen zu %2</translation></message>
 <message><source>%1 broke a rule</source><translation>%1 mit Regelverstoß</translation></message>
 <message><source>%1 cannot be %2.</source><translation>%1 kann nicht %2 sein.</translation></message>
@@ -97,7 +97,7 @@
 <message><source>%1 is trained instead.</source><translation>Stattdessen wird %1 trainiert.</translation></message>
 <message><source>%1 judged</source><translation>%1 bewertet</translation></message>
 <message><source>%1 learned %2 from %3</source><translation>%1 lernte %2 von %3</translation></message>
-<message><source>%1 million parameters</source><translation>%1 Millionen Parameter</translation></message>
+<message><source>%1 million parameters</source><translation>%1 Mio. Parameter</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>vor %1 min</translation></message>
 <message><source>%1 minutes</source><translation>%1 Minuten</translation></message>
@@ -140,7 +140,7 @@
 <message><source>%1 sets %2, which decides no round.</source><translation>%1 setzt %2, was keine Runde bestimmt.</translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
-<message><source>%1 to download</source><translation>%1 herunterzuladen</translation></message>
+<message><source>%1 to download</source><translation>%1 Download</translation></message>
 <message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
@@ -285,7 +285,7 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
@@ -298,7 +298,7 @@
 <message><source>Address</source><translation>Adresse</translation></message>
 <message><source>Address of the status page</source><translation>Adresse der Statusseite</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adressen von Modellen sehen so aus: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, with commas between them.</source><translation>Adressen für den Anfang, durch Kommas getrennt.</translation></message>
+<message><source>Addresses to begin with, separated by commas.</source><translation>Adressen für den Anfang, durch Kommas getrennt.</translation></message>
 <message><source>Advanced</source><translation>Erweitert</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Nach %1 verdient dein Modell eine Belohnung von %2; der erste Wert bei neuen Fragen kommt noch</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Nach %1 beantwortet dein Modell %2 von %3 neuen Fragen richtig, also %4 bis %5 von 100</translation></message>
@@ -363,8 +363,6 @@
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
 <message><source>As it answers best</source><translation>Wie es am besten antwortet</translation></message>
-<message><source>As many in each round, if peers offer them.</source><translation>So viele je Runde, falls Peers sie anbieten.</translation></message>
-<message><source>As many of each round.</source><translation>So viele aus jeder Runde.</translation></message>
 <message><source>As needed</source><translation>Nach Bedarf</translation></message>
 <message><source>As published</source><translation>Wie veröffentlicht</translation></message>
 <message><source>As usual for the model</source><translation>Wie für das Modell üblich</translation></message>
@@ -526,8 +524,6 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Schließe das andere Programm, oder wähle einen anderen Port (0: irgendein freier).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Schließe das Programm, das es benutzt, und versuche es dann noch einmal.</translation></message>
 <message><source>Close the window</source><translation>Das Fenster schließen</translation></message>
-<message><source>Closing the window goes to the menu bar</source><translation>Schließen legt das Fenster in die Menüleiste</translation></message>
-<message><source>Closing the window goes to the tray</source><translation>Schließen legt das Fenster in den Infobereich</translation></message>
 <message><source>Closing; the engine goes on.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
 <message><source>Collapse guard</source><translation>Kollapsschutz</translation></message>
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
@@ -693,7 +689,7 @@
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
 <message><source>For example</source><translation>Zum Beispiel</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
-<message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
+<message><source>For networks that only let the web through. Separated by commas.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Für jemanden, der helfen kann. Namen, Adressen, Peers und Ordner sind ausgelassen; lies ihn zuerst.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Für die Runden von jetzt an.</translation></message>
@@ -705,7 +701,7 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account needed</source><translation>Kostenloses Konto nötig</translation></message>
+<message><source>Free account needed</source><translation>Gratis-Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -778,7 +774,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
-<message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Falls du sie gemessen hast. Sonst werden sie aus dem geschätzt, was beschäftigt ist; die Formel steht unter Du.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite „Du“ zeigt, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
@@ -788,7 +784,7 @@
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In doubt</source><translation>Fraglich</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
-<message><source>In your own currency: the page You then says what it comes to.</source><translation>In deiner Währung: Unter Du steht dann, was es kostet.</translation></message>
+<message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite „Du“ zeigt dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -912,6 +908,8 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Alles behalten</translation></message>
 <message><source>Keep my answers here</source><translation>Meine Antworten hier behalten</translation></message>
+<message><source>Keep running in the menu bar when closed</source><translation>Geschlossen in der Menüleiste weiterlaufen</translation></message>
+<message><source>Keep running in the tray when closed</source><translation>Geschlossen im Infobereich weiterlaufen</translation></message>
 <message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
@@ -1061,8 +1059,8 @@
 <message><source>Names and what models write stay as they are.</source><translation>Namen und was Modelle schreiben bleiben, wie sie sind.</translation></message>
 <message><source>Names can be chosen in private swarms.</source><translation>In privaten Schwärmen können Namen gewählt werden.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
-<message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
-<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
+<message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
+<message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1224,6 +1222,7 @@
 <message><source>Others on your network can also open %1</source><translation>Andere in deinem Netz können auch %1 öffnen</translation></message>
 <message><source>Others see it before they join</source><translation>Andere sehen ihn, bevor sie beitreten</translation></message>
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
+<message><source>Otherwise closing ends Waggle.</source><translation>Sonst beendet das Schließen Waggle.</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
 <message><source>Own examples</source><translation>Eigene</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
@@ -1259,6 +1258,8 @@
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
+<message><source>Per round, if available.</source><translation>Je Runde, wenn es so viele gibt.</translation></message>
+<message><source>Per round.</source><translation>Je Runde.</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
 <message><source>Picture (*.png)</source><translation>Bild (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Bild des Schwarms: </translation></message>
@@ -2066,8 +2067,6 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle kennt keine Gewichte in %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle trainiert keine quantisierten Modelle.</translation></message>
 <message><source>Waggle goes on in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
-<message><source>Waggle goes on there.</source><translation>Dort läuft Waggle weiter.</translation></message>
-<message><source>Waggle goes on there. Where there is no tray, closing ends it.</source><translation>Dort läuft Waggle weiter. Wo es keinen Infobereich gibt, beendet das Schließen alles.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle geht durch Web-Proxys (HTTP), nicht durch SOCKS: Wähle einen solchen oder keinen.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
@@ -2102,7 +2101,7 @@
 <message><source>Waits for the engine's next start.</source><translation>Wartet auf den nächsten Start der Engine.</translation></message>
 <message><source>Watch an example</source><translation>Ein Beispiel ansehen</translation></message>
 <message><source>Watch it try</source><translation>Zusehen</translation></message>
-<message><source>Watts while it contributes</source><translation>Watt, während es beiträgt</translation></message>
+<message><source>Watts while training</source><translation>Watt beim Training</translation></message>
 <message><source>Weakest first</source><translation>Schwächstes zuerst</translation></message>
 <message><source>Wed</source><translation>Mi</translation></message>
 <message><source>Wednesday</source><translation>Mittwoch</translation></message>
@@ -2141,7 +2140,7 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>Was dort gelernt wurde, ergibt Antworten, die keine Zahlen sind.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Was mitgeschrieben wurde, für jemanden, der hilft.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>Was zu sehen war, bleibt bis zum nächsten Wettlauf hier.</translation></message>
-<message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Was du unter Probieren antwortest, darf andere Modelle lehren. Es ist als menschlich markiert und für alle lesbar.</translation></message>
+<message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
@@ -2191,6 +2190,7 @@
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
 <message><source>With whom?</source><translation>Mit wem?</translation></message>
+<message><source>Without a tray, closing ends Waggle.</source><translation>Ohne Infobereich beendet das Schließen Waggle.</translation></message>
 <message><source>Without an invite to it you can never come back.</source><translation>Ohne eine Einladung kommst du nie wieder hinein.</translation></message>
 <message><source>Word problems</source><translation>Textaufgaben</translation></message>
 <message><source>Word sequence reversal</source><translation>Wortfolge umkehren</translation></message>
@@ -2517,7 +2517,7 @@
 <message><source>not the answer sheet that was named</source><translation>nicht der angekündigte Antwortbogen</translation></message>
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
-<message><source>not trained here yet</source><translation>hier noch nicht trainiert</translation></message>
+<message><source>not trained here yet</source><translation>noch nicht trainiert</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>

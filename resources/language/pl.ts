@@ -298,7 +298,7 @@
 <message><source>Address</source><translation>Adres</translation></message>
 <message><source>Address of the status page</source><translation>Adres strony stanu</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adresy modeli wyglądają tak: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, with commas between them.</source><translation>Adresy na początek, rozdzielone przecinkami.</translation></message>
+<message><source>Addresses to begin with, separated by commas.</source><translation>Adresy na początek, oddzielone przecinkami.</translation></message>
 <message><source>Advanced</source><translation>Zaawansowane</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Za Twoim modelem %1: zdobywa nagrodę %2, a pierwszy wynik na nowych pytaniach dopiero przed nim</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 z %3 nowych pytań, czyli szacunkowo od %4 do %5 na 100</translation></message>
@@ -363,8 +363,6 @@
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
 <message><source>As it answers best</source><translation>Tak, jak odpowiada najlepiej</translation></message>
-<message><source>As many in each round, if peers offer them.</source><translation>Tyle w każdej rundzie, jeśli peery je oferują.</translation></message>
-<message><source>As many of each round.</source><translation>Tyle z każdej rundy.</translation></message>
 <message><source>As needed</source><translation>W miarę potrzeb</translation></message>
 <message><source>As published</source><translation>Jak w publikacji</translation></message>
 <message><source>As usual for the model</source><translation>Jak zwykle przy tym modelu</translation></message>
@@ -526,8 +524,6 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Zamknij ten drugi program albo wybierz inny port (0: dowolny wolny).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Zamknij program, który go używa, i spróbuj ponownie.</translation></message>
 <message><source>Close the window</source><translation>Zamknij okno</translation></message>
-<message><source>Closing the window goes to the menu bar</source><translation>Zamknięcie okna chowa je na pasku menu</translation></message>
-<message><source>Closing the window goes to the tray</source><translation>Zamknięcie okna chowa je w zasobniku</translation></message>
 <message><source>Closing; the engine goes on.</source><translation>Zamykanie; silnik działa dalej.</translation></message>
 <message><source>Collapse guard</source><translation>Ochrona przed załamaniem</translation></message>
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
@@ -693,7 +689,7 @@
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
 <message><source>For example</source><translation>Na przykład</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
-<message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
+<message><source>For networks that only let the web through. Separated by commas.</source><translation>Dla sieci, które przepuszczają tylko WWW. Oddzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Dla kogoś, kto może pomóc. Pominięto nazwy, adresy, peery i foldery; najpierw go przeczytaj.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Dla rund od teraz.</translation></message>
@@ -778,7 +774,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
-<message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. W innym razie są szacowane; strona „Ty” pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
@@ -788,7 +784,7 @@
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In doubt</source><translation>Wątpliwe</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
-<message><source>In your own currency: the page You then says what it comes to.</source><translation>W Twojej walucie: na stronie Ty zobaczysz wtedy, ile to kosztuje.</translation></message>
+<message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona „Ty” pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -912,6 +908,8 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Zachowaj wszystko</translation></message>
 <message><source>Keep my answers here</source><translation>Zostaw moje odpowiedzi tutaj</translation></message>
+<message><source>Keep running in the menu bar when closed</source><translation>Po zamknięciu działaj na pasku menu</translation></message>
+<message><source>Keep running in the tray when closed</source><translation>Po zamknięciu działaj w zasobniku</translation></message>
 <message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
@@ -1061,8 +1059,8 @@
 <message><source>Names and what models write stay as they are.</source><translation>Nazwy i to, co piszą modele, pozostają bez zmian.</translation></message>
 <message><source>Names can be chosen in private swarms.</source><translation>Nazwy można wybierać w prywatnych rojach.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
-<message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
-<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
+<message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
+<message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1224,6 +1222,7 @@
 <message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
+<message><source>Otherwise closing ends Waggle.</source><translation>W przeciwnym razie zamknięcie kończy Waggle.</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
 <message><source>Own examples</source><translation>Własne</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
@@ -1259,6 +1258,8 @@
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
+<message><source>Per round, if available.</source><translation>Na rundę, jeśli są dostępne.</translation></message>
+<message><source>Per round.</source><translation>Na rundę.</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
 <message><source>Picture (*.png)</source><translation>Obraz (*.png)</translation></message>
 <message><source>Picture of the swarm: </source><translation>Obrazek roju: </translation></message>
@@ -2066,8 +2067,6 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle nie zna wag w %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle nie trenuje skwantyzowanych modeli.</translation></message>
 <message><source>Waggle goes on in the background</source><translation>Waggle działa dalej w tle</translation></message>
-<message><source>Waggle goes on there.</source><translation>Waggle działa tam dalej.</translation></message>
-<message><source>Waggle goes on there. Where there is no tray, closing ends it.</source><translation>Waggle działa tam dalej. Gdzie nie ma zasobnika, zamknięcie okna kończy program.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle działa przez serwery proxy WWW (HTTP), a nie przez SOCKS: wybierz taki albo żaden.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
@@ -2102,7 +2101,7 @@
 <message><source>Waits for the engine's next start.</source><translation>Czeka na następne uruchomienie silnika.</translation></message>
 <message><source>Watch an example</source><translation>Zobacz przykład</translation></message>
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
-<message><source>Watts while it contributes</source><translation>Waty podczas uczestnictwa</translation></message>
+<message><source>Watts while training</source><translation>Waty podczas treningu</translation></message>
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
 <message><source>Wed</source><translation>Śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
@@ -2141,7 +2140,7 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>To, czego się tam nauczono, daje odpowiedzi, które nie są liczbami.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Wpisy logu, dla kogoś, kto pomaga.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>To, co już widać, zostanie tu do następnego wyścigu.</translation></message>
-<message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Twoje odpowiedzi na stronie Wypróbuj mogą uczyć inne modele. Są oznaczone jako ludzkie i każdy może je przeczytać.</translation></message>
+<message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
@@ -2191,6 +2190,7 @@
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
 <message><source>With whom?</source><translation>Z kim?</translation></message>
+<message><source>Without a tray, closing ends Waggle.</source><translation>Bez zasobnika zamknięcie kończy Waggle.</translation></message>
 <message><source>Without an invite to it you can never come back.</source><translation>Bez zaproszenia nigdy nie wrócisz do tego roju.</translation></message>
 <message><source>Word problems</source><translation>Zadania z treścią</translation></message>
 <message><source>Word sequence reversal</source><translation>Odwracanie kolejności słów</translation></message>
@@ -2381,7 +2381,7 @@
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
-<message><source>found by itself</source><translation>znalezione automatycznie</translation></message>
+<message><source>found by itself</source><translation>znalezione samodzielnie</translation></message>
 <message><source>from %1</source><translation>od %1</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>

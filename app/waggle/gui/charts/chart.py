@@ -33,6 +33,8 @@ class EndLabel(msgspec.Struct, frozen=True):
 class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """One plot in the colours of the theme: `begin` clears it, then lines and labels are added."""
 
+    room_for_labels = float(LABEL_ROOM)
+
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
         pyqtgraph.setConfigOptions(antialias=True)
         super().__init__()
@@ -47,7 +49,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.hideButtons()
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, EndLabel]] = []
-        self._top, self._ends, self._label_room = 1.0, (0.0, 1.0), LABEL_ROOM
+        self._top, self._ends, self._label_room = 1.0, (0.0, 1.0), self.room_for_labels
         self._ticks: list[Tick] = []  # of the vertical axis
         self._places: list[Tick] = []  # of the horizontal axis
         self._ratio = self.devicePixelRatioF()
@@ -72,7 +74,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._labels = []
         self.setBackground(self.theme.colour("surface"))
         ticks = chart_series.value_ticks(top)
-        self._top, self._ends, self._label_room = ticks[-1], x, LABEL_ROOM if labelled else 0
+        self._top, self._ends, self._label_room = ticks[-1], x, self.room_for_labels if labelled else 0
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
         self._places = axis_ticks(axis, x) if self._shows_axis else []

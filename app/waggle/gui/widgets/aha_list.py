@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
@@ -26,7 +26,7 @@ def aha_cells(aha: Aha) -> tuple[str, str]:
 
 
 class _AhaDelegate(QStyledItemDelegate):
-    """Draws an entry as its pin, the specialty with its round, and who taught it, on two lines."""
+    """Draws an entry as its pin, the specialty, and below it who taught it, and the round."""
 
     def __init__(self, theme: Theme, ahas: QListWidget) -> None:
         super().__init__(ahas)
@@ -59,16 +59,17 @@ class _AhaDelegate(QStyledItemDelegate):
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, number)
         start = 4 + 2 * radius + GAP
         line = QRectF(whole.left() + start, top, whole.width() - start - 4, label.height())
-        right, align = small.horizontalAdvance(when), Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        room = line.width() - right - GAP
+        below = QRectF(line.left(), line.bottom(), line.width(), small.height())
+        apart = small.horizontalAdvance(when)
+        align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         for role, tone, metrics, place, words in (
-            ("label", "text", label, QRectF(line.topLeft(), line.bottomRight() - QPointF(right + GAP, 0)), specialty),
-            ("small", "text_soft", small, QRectF(line.right() - right, line.top(), right + 1, line.height()), when),
-            ("small", "text_soft", small, QRectF(line.left(), line.bottom(), line.width(), small.height()), who),
-        ):  # fmt: skip
+            ("label", "text", label, line, specialty),
+            ("small", "text_soft", small, below.adjusted(0, 0, -apart - GAP, 0), who),
+            ("small", "text_soft", small, below.adjusted(below.width() - apart, 0, 1, 0), when),
+        ):
             painter.setFont(theme.font(role))
             painter.setPen(theme.colour(tone))
-            cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, max(place.width(), room if role == "label" else 0))
+            cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, place.width())
             painter.drawText(mirror_box(painter, place, whole), align, cut)
         painter.restore()
 

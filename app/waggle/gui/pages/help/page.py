@@ -211,7 +211,7 @@ class LogCard(QFrame):
         self._view.setAccessibleName(tr("Log"))
         self._folded = theme.px(FOLDED)
         self._view.setFixedHeight(self._folded)
-        self._all = Button(theme, tr("Show all"), "view")
+        self._all = Button(theme, tr("Show all"), "link")
         self._all.setCheckable(True)
         self._all.toggled.connect(self._unfold)
         search.textChanged.connect(lambda words: self._all.setChecked(bool(words) or self._all.isChecked()))
@@ -225,8 +225,8 @@ class LogCard(QFrame):
         ScrollAnchor(self._view)
         self._say_what_is_there()
         journal.added.connect(self._mark_stale)
-        head = row((text(theme, tr("Log"), "heading"), 1), search, self._all, self._copy)
-        self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
+        head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
+        self.setLayout(column(head, self._view, row(self._all, None), gap=10, margins=(20, 16, 20, 18)))
 
     def _unfold(self, whole: bool) -> None:
         """Show many lines, or the newest few."""

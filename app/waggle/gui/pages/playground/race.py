@@ -37,7 +37,8 @@ class HexagonKey(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
 
 
-HIGHEST = 0.55  # of the width: the curves and the lanes beside them
+HIGHEST, LARGE = 0.55, 1000  # of the width: the curves and the lanes beside them, in a view of these pixels and more
+ANY_HEIGHT = 16_777_215  # pixels: as Qt calls a height without a limit
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
@@ -181,4 +182,5 @@ class RaceView(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the curves wider than high on a large screen."""
         super().resizeEvent(event)
-        self._arena.setMaximumHeight(max(self._arena.minimumSizeHint().height(), round(event.size().width() * HIGHEST)))
+        wide = event.size().width()
+        self._arena.setMaximumHeight(round(wide * HIGHEST) if wide > self._theme.px(LARGE) else ANY_HEIGHT)

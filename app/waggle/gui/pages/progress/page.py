@@ -50,7 +50,7 @@ FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
 ANY_WIDTH = 16_777_215  # pixels: as Qt calls a width without a limit
 CHARTS_TO_PINS = 3.3  # the least width of the page for the list beside the charts, in widths of the list
-PINS = 254  # pixels of the list of first right answers, at a text size of 100%
+PINS = 284  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 SMALL_PAGE = 600  # pixels: of what a page is higher, the charts get these shares
 SCORE_SHARE, REWARD_SHARE = 0.5, 0.35
@@ -169,9 +169,9 @@ class ProgressPage(Page):
         self._runs = RunChoice(theme)
         self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
         self._runs.changed.connect(self._redraw.start)
-        headed = column(text(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
+        headed = column(ElidedLabel(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
         score_head = row((headed, 1), self._runs.button, self._figure, gap=14)
-        reward = column(text(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
+        reward = column(ElidedLabel(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.pages.settings.rows import Group, Section, Setting, TextLine, WeekHours, is_wide, make_control
+from waggle.gui.pages.settings.rows import Group, Section, Setting, TextLine, Toggle, WeekHours, is_wide, make_control
 from waggle.gui.pages.settings.value_words import default_words
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
@@ -16,6 +16,7 @@ from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 from waggle.gui.widgets.two_columns import TwoColumns
 
+WIDTH = 190  # pixels of a control beside its words, at a text size of 100% and at least
 HIGH = 4  # rows: about the height of a row that is wide
 
 
@@ -49,6 +50,8 @@ class SettingRow(QFrame):
         if is_wide(row_of):
             self.setLayout(column(head, self._control, gap=8))
         else:
+            if not isinstance(row_of.kind, Toggle):
+                self._control.setMinimumWidth(theme.px(WIDTH))  # most controls begin at one edge
             head.addWidget(self._control)
             self.setLayout(column(head))
         self.words = f"{title} {tr(row_of.note)} {tr(row_of.at_zero or '')} {row_of.key}".lower()
