@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from network.loopback import judged
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import load_or_create, name_of
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.events import GroupsArrived, PeerChanged
@@ -105,6 +105,20 @@ def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatisti
     assert (by_title["Logic"].finders, by_title["Logic"].first) == (1, None)
     assert by_title["Tiny programs"].first == status.pupils[0]
     assert (status.pupils[0].name, status.pupils[0].right) == ("Teacher", None)
+
+
+def test_who_taught_this_node_is_told_apart_by_its_key_too(lesson: ClassStatistics, pupils: list[bytes]) -> None:
+    for pupil, choice in zip(pupils, ("", "muted"), strict=True):
+        lesson.add(arrived(pupil))
+        lesson.add(called(pupil, "Ada", choice))
+    ahas = tuple(AhaStatus(specialty="Logic", at=NOW + 9, origin=text_of(pupil)) for pupil in pupils)
+    training = TrainingStatus(
+        name="Brisk Otter", fingerprint="12345678", model="Starter", device="cpu", phase="contributing", says="",
+        company="together", connected=2, members=2, round=3, ahas=ahas,
+    )  # fmt: skip
+    page = class_page.content(class_page.CLASS, status_of(lesson, training)).decode()
+    for name, pupil in zip(("Ada", name_of(pupils[1])), pupils, strict=True):
+        assert f'learned from <b>{name}</b> <span class="key">{short_id(pupil)}</span>' in page
 
 
 def test_every_word_of_others_is_escaped(lesson: ClassStatistics, pupils: list[bytes]) -> None:

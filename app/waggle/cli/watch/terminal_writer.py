@@ -78,7 +78,7 @@ class TerminalWriter:
                 line.highlight_regex(r"reward \S+|held-out +\S+", "bold")
                 console.print(line)
             case events.AhaHappened():
-                teacher = f", learned from {event.aha.name}" if event.aha.name else ""
+                teacher = f", learned from {with_fingerprint(event.aha.name, event.aha.origin)}" if event.aha.name else ""
                 console.print(Text(plain(f"First right answer in {event.aha.specialty}{teacher}."), style="green"))
             case events.Warned():
                 console.print(Text(plain(f"{event.title} {event.advice}".strip()), style="yellow"))

@@ -114,7 +114,7 @@ def _finds(finds: Sequence[Find]) -> str:
 
 
 def _find(find: Find) -> str:
-    learned = f", learned from {escape(find.learned_from)}" if find.learned_from else ""
+    learned = f", learned from {_who(find.learned_from)}" if find.learned_from else ""
     question = " ".join(find.question[:LONGEST_QUESTION].split())
     answer = f" <em>{escape(find.answer)}</em>" if 0 < len(find.answer) <= LONGEST_ANSWER else ""
     says = f'<p class="note">{escape(question)}</p>' if question else ""

@@ -33,7 +33,7 @@ class PupilStatus:
 class Find:
     """The first right answer of one computer in one specialty. `answer` is the true answer, or empty: it was written otherwise.
 
-    `learned_from` is who had visible it one, or empty; only this node knows that, and of itself.
+    `learned_from` is who had shown it one; None: nobody. Only this node knows that, and of itself.
     """
 
     by: PupilStatus
@@ -41,7 +41,7 @@ class Find:
     at: float  # unix seconds
     question: str = ""
     answer: str = ""
-    learned_from: str = ""
+    learned_from: PupilStatus | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +174,15 @@ class ClassStatistics:
             Find(by=mine, specialty=aha.specialty, at=aha.at, learned_from=self._teacher(aha.origin)) for aha in training.ahas
         ]
 
-    def _teacher(self, origin: str) -> str:
-        """The name of the peer with this id in base58; empty without one."""
+    def _teacher(self, origin: str) -> PupilStatus | None:
+        """The peer with this id in base58; None without one."""
         if not origin:
-            return ""
+            return None
         peer_id = peer_id_of(origin)
         member = self._members.get(peer_id)
-        return member.chosen_name if member and member.chosen_name and not member.hidden else name_of(peer_id)
+        if member is not None and not member.hidden:
+            return self._pupil(peer_id)
+        return PupilStatus(name=name_of(peer_id), fingerprint=short_id(peer_id), right=None)
 
     def _specialty(self, dataset: str, title: str, visible: dict[bytes, PupilStatus], own: Iterable[Find]) -> SpecialtyFinds:
         moments = [

@@ -49,7 +49,7 @@ def test_first_right_answers_stand_beside_the_charts_newest_first(page: tuple[Ma
     count = len(progress._state.ahas)
     lines = progress._ahas.item(0).text().split("\n")
     assert progress._ahas.count() == count
-    assert lines[:2] == [f"{count}  Chain sum", "from Brisk Otter"]
+    assert lines[:2] == [f"{count}  Chain sum", "from Brisk Otter · iskOtter"]
     assert lines[2].startswith(f"Round {progress._state.ahas[-1].round}, ")
     assert progress._ahas.item(1).text().split("\n")[:2] == [f"{count - 1}  Fractions", "found by itself"]
     assert progress._pins.isVisible()
@@ -103,7 +103,7 @@ def test_both_charts_keep_one_axis_beside_the_list(page: tuple[MainWindow, Progr
 def test_the_home_page_shows_the_newest_and_leads_to_all(window_told: Make) -> None:
     window = window_told(example(), 1440, 900)
     skills = window.pages.of(HomePage).skills
-    assert skills.newest.words() == "Newest first right answer: Base conversion, from Woolly Marmot"
+    assert skills.newest.words() == "Newest first right answer: Base conversion, from Woolly Marmot · jjBBf2tS"
     assert skills.all_ahas.isVisible()
     skills.all_ahas.click()
     assert window.page == "progress"

@@ -5,7 +5,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.skill_comb import CellSize, SkillComb
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -73,7 +73,7 @@ class SkillCard(QFrame):
             skill = newest[place] if place < len(newest) else None
             line.setVisible(skill is not None)
             words = tr("%1, from %2").replace("%1", tr(one_line(skill.title))) if skill else ""
-            line.say(words.replace("%2", one_line(skill.teacher or "")) if skill else "")
+            line.say(words.replace("%2", skill.teacher or "") if skill else "")
         self._fit()
         self._show_newest(state)
         words = tr("right answers to new questions") if tested else tr("filled in after the next test")
@@ -89,6 +89,6 @@ class SkillCard(QFrame):
         newest = state.ahas[-1]
         self._sign.show_icon("peers" if newest.origin else "on", "peer" if newest.origin else "accent_line")
         words = tr("Newest first right answer: %1, %2")
-        whose = tr("from %1").replace("%1", one_line(newest.name)) if newest.origin else tr("found by itself")
+        whose = tr("from %1").replace("%1", peer_name(newest.name, newest.origin)) if newest.origin else tr("found by itself")
         self.newest.say(words.replace("%1", tr(one_line(newest.specialty))).replace("%2", whose))
         self.all_ahas.say(plural(len(state.ahas), "See it on Progress", "See all %n on Progress"))
