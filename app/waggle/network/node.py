@@ -23,6 +23,7 @@ from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity import membership
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits import reputation_file
+from waggle.network.limits.named_calls import CLIENTS
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import Choice, ReputationTable
 from waggle.network.limits.reputation_changes import ReputationChanges
@@ -333,11 +334,17 @@ class SwarmNode:
             return blob
         if not self._bandwidth.may_receive():
             return b""
+        unmet = not self._accounts.is_met((peer_id,))
+        if unmet and not self._accounts.unmet_calls.begin(CLIENTS):
+            return b""
         # The light client alone names this peer, so it counts as a holder, not as the origin.
-        return await fetch(
+        blob = await fetch(
             self._transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(), named=self._accounts.named_calls,
         )  # fmt: skip
+        if unmet and blob:
+            self._accounts.unmet_calls.gave(CLIENTS)
+        return blob
 
     def _is_useful(self, announced: Announcement) -> bool:
         return directory.is_useful(announced, self._context.charter, self._context.clock())
