@@ -17,6 +17,7 @@ from waggle.network.limits.named_calls import (
     NamedCalls,
     UnmetCalls,
 )
+from waggle.network.limits.rate_limits import REMEMBERED
 from waggle.network.transport.interface import PeerAway, fetch
 
 
@@ -64,6 +65,14 @@ def test_calls_in_vain_to_those_who_are_not_connected_have_one_budget_and_client
     assert calls.begin(OWN)
     clock.now += 5.0
     assert sum(calls.begin(OWN) for _ in range(1000)) == 5 * UNMET_RATE
+
+
+def test_of_many_that_rest_the_oldest_are_forgotten() -> None:
+    calls = NamedCalls(Clock())
+    for number in range(REMEMBERED + 1):
+        calls.end(number.to_bytes(4, "big"), answered=False)
+    assert len(calls._rests) == REMEMBERED
+    assert [calls.may(number.to_bytes(4, "big")) for number in (0, 1, REMEMBERED)] == [True, False, False]
 
 
 class Network:

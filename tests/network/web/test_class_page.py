@@ -12,7 +12,7 @@ from waggle.network.identity.keys import load_or_create, name_of
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.events import GroupsArrived, PeerChanged
 from waggle.network.web import class_page
-from waggle.network.web.class_statistics import PRESENT_S, ClassStatistics, ClassStatus
+from waggle.network.web.class_statistics import LATEST, MOST_MEMBERS, PRESENT_S, ClassStatistics, ClassStatus
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics
 from waggle.network.web.training_status import AhaStatus, TrainingStatus
@@ -105,6 +105,15 @@ def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatisti
     assert (by_title["Logic"].finders, by_title["Logic"].first) == (1, None)
     assert by_title["Tiny programs"].first == status.pupils[0]
     assert (status.pupils[0].name, status.pupils[0].right) == ("Teacher", None)
+
+
+def test_a_crowd_in_a_class_pushes_out_those_longest_unseen(lesson: ClassStatistics, clock: Clock) -> None:
+    crowd = [number.to_bytes(38, "big") for number in range(MOST_MEMBERS + 1)]
+    for each in crowd:
+        clock.now += 0.01
+        lesson.add(arrived(each))
+    assert set(lesson._members) == set(crowd[1:])
+    assert len(status_of(lesson).latest) == LATEST
 
 
 def test_who_taught_this_node_is_told_apart_by_its_key_too(lesson: ClassStatistics, pupils: list[bytes]) -> None:
