@@ -20,7 +20,7 @@ MOST_OPEN, MOST_OF_PEER = 256, 32  # streams at a time, of all peers and of one;
 EXCESS_RATE, EXCESS_BURST = 4.0, 256.0  # streams of a peer that were not served, a second and at once, before it is hung up on
 REQUEST_S = 5.0  # for the bytes of a call, which are few
 ANSWER_S = 60.0  # for the answer to be read
-MOST_UNSENT = 24 * 1024 * 1024  # bytes of all answers that callers have not read yet
+MOST_UNSENT = 16 * 1024 * 1024  # bytes of all answers that callers have not read yet
 PIECE = 64 * 1024  # bytes of an answer that are written at a time: as many wait in Python and in p2pd
 FRAME = 256  # bytes around the content of a call or an answer, at most: p2pd's own fields
 LENGTH_BYTES = 5  # of the length in front of a message
@@ -96,12 +96,13 @@ async def serve(
     if not streams.admit(peer_id, writer):
         writer.transport.abort()
         return
+    unsent = bytearray()
     try:
         async with asyncio.timeout(REQUEST_S):
             if (length := await _read_length(reader)) > longest + FRAME:
                 raise ValueError("too long a message")
             message = await reader.readexactly(length)
-        unsent = bytearray(await _respond(messages, answer, info.peer_id, message))
+        unsent += await _respond(messages, answer, info.peer_id, message)
         streams.hold(writer, len(unsent))
         async with asyncio.timeout(ANSWER_S):
             await _write(writer, unsent, lambda size: streams.sent(writer, size))
@@ -118,6 +119,7 @@ async def serve(
         writer.transport.abort()
     finally:
         streams.remove(writer)
+        unsent.clear()  # asyncio keeps the error of a connection, and with it this frame, until the next garbage collection
 
 
 async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes]], peer: Any, message: bytes) -> bytes:
@@ -169,11 +171,11 @@ async def pull(
 async def _write(writer: asyncio.StreamWriter, unsent: bytearray, sent: Callable[[int], None] = lambda size: None) -> None:
     """Write one piece at a time, so that p2pd has no more of it in memory, and keep only what is not written yet."""
     while unsent:
-        piece = bytes(unsent[:PIECE])
-        del unsent[:PIECE]
-        writer.write(piece)
+        size = min(PIECE, len(unsent))
+        writer.write(unsent[:size])
+        del unsent[:size]
         await writer.drain()
-        sent(len(piece))
+        sent(size)
 
 
 async def _read_length(reader: asyncio.StreamReader) -> int:
