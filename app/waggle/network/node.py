@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import is_peer_id, short_id
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.directory_cache import DirectoryCache
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
@@ -332,7 +332,7 @@ class SwarmNode:
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         if blob := await self._own_payload(sha256):
             return blob
-        if not self._bandwidth.may_receive():
+        if not is_peer_id(peer_id) or not self._bandwidth.may_receive():
             return b""
         unmet = not self._accounts.is_met((peer_id,))
         if unmet and not self._accounts.unmet_calls.begin(CLIENTS):

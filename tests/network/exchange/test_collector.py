@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import weak_keys
 from network.loopback import SOON, Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
@@ -399,7 +400,11 @@ async def test_whomever_a_light_client_names_is_called_in_vain_no_more_often_tha
     for _ in range(5):
         assert await node._pull_for(PEER_ID_PREFIX + os.urandom(32), bytes(32), 1.0) == b""
     assert network.pulled == 2
-    assert node._accounts.unmet_calls.may(OWN)
+    node._accounts.unmet_calls._budget = RateLimit(0.0, 100.0)
+    for key in weak_keys.BAD:
+        assert await node._pull_for(weak_keys.peer_id(key), bytes(32), 1.0) == b""
+    assert network.pulled == 2, "for a key of which anybody is the owner, nobody is called"
+    node._accounts.unmet_calls._budget = RateLimit(0.0, 0.0)
     here = listener.met("here", "8.8.4.0/24")
     await node._pull_for(here.peer_id, bytes(32), 1.0)
     assert network.pulled == 3

@@ -132,13 +132,13 @@ async def test_callers_that_read_no_answer_take_little_memory_and_give_it_back(t
                 async with asyncio.timeout(SOON):
                     while node.daemon.p2p._streams._open:
                         await asyncio.sleep(0.05)
-                left = tracemalloc.get_traced_memory()[0]
+                afterwards = tracemalloc.get_traced_memory()[0]
             finally:
                 tracemalloc.stop()
                 gc.enable()
             assert most < 64 * memory_limit.MIB
             assert len(callers) * len(blob) > 2 * most, "they asked for more than that"
-            assert left < 8 * memory_limit.MIB
+            assert afterwards < 8 * memory_limit.MIB
 
 
 async def test_the_largest_payload_comes_whole_in_small_pieces_and_a_larger_one_not_at_all(tmp_path: Path) -> None:
