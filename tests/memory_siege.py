@@ -1,6 +1,7 @@
 """What one stranger's attacks on a gateway add to the memory of a real seed, measured from outside its process.
 
-Attacks are by WebSocket clients with names made up for it. `Siege.growth` samples the seed's resident memory meanwhile.
+Attacks are by WebSocket clients with names made up for it, one also by peers. `Siege.growth` samples the seed's resident memory
+meanwhile.
 """
 
 import asyncio
@@ -23,8 +24,14 @@ from websockets.frames import Frame, Opcode
 from waggle.core.system.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity, load_or_create
 from waggle.network.messages import gateway_frames
+from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.gateway_frames import DirectoryRequest, PullRequest, UploadRequest
+from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import MAX_BLOB
+from waggle.network.transport.hivemind.network import PAYLOAD, open_network
+from waggle.network.transport.hivemind.patches import load_hivemind
+from waggle.network.transport.interface import Services
+from waggle_lab.security import raw_streams
 
 ROOT = Path(__file__).parents[1]
 CLIENTS, UPLOADS = 64, 6  # as in the first such attack, which took 428 MiB
@@ -44,6 +51,12 @@ class Siege:
     @property
     def address(self) -> str:
         return f"ws://127.0.0.1:{self.port}/gateway"
+
+    async def peer_address(self) -> str:
+        """Where peers reach the seed."""
+        async with httpx2.AsyncClient() as browser:
+            status = (await browser.get(f"http://127.0.0.1:{self.port}/status.json")).json()
+            return str(status["addresses"][0])
 
     async def growth(self, attack: "Attack", seconds: float) -> float:
         """MiB that the seed's memory grows by at most while it is attacked."""
@@ -134,6 +147,32 @@ async def read_nothing(siege: Siege) -> None:
         await asyncio.sleep(5.0)
 
 
+async def leave_payloads_unread(siege: Siege) -> None:
+    """8 clients upload a payload of 2 MiB each; 3 peers ask for these again and again, and read nothing of it."""
+    blobs = [os.urandom(MAX_BLOB) for _ in range(8)]
+    seed = await siege.peer_address()
+    async with siege.crowd(len(blobs)) as crowd, AsyncExitStack() as stack:
+        for way, blob in zip(crowd, blobs, strict=True):
+            await way.send(msgspec.msgpack.encode(UploadRequest(1, blob)))
+            await way.recv()
+        streams: list[asyncio.StreamWriter] = []
+        for number in range(3):
+            options = SwarmOptions(host="127.0.0.1")
+            peer = await open_network(options, load_or_create(siege.folder / f"peer {number}.key"), Services(), port=0)
+            stack.push_async_callback(peer.close)
+            await peer.connect(seed)
+            for turn in range(32):
+                p2p, blob = peer.daemon.p2p, blobs[turn % len(blobs)]
+                with suppress(*load_hivemind().failures):
+                    _, reader, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_of(seed)), PAYLOAD)
+                    reader._transport.pause_reading()
+                    raw_streams.call(writer, peer_of(seed), PAYLOAD, hashlib.sha256(blob).digest())
+                    streams.append(writer)
+        await asyncio.sleep(5.0)
+        for writer in streams:
+            writer.transport.abort()
+
+
 async def long_requests(siege: Siege) -> None:
     """128 connections send headers without end."""
     header = b"X-Filler: " + b"x" * 8000 + b"\r\n"
@@ -160,7 +199,7 @@ async def come_and_go(siege: Siege) -> None:
 
 
 ATTACKS: dict[str, Attack] = {
-    each.__name__: each for each in (upload_much, begin_messages, read_nothing, long_requests, come_and_go)
+    each.__name__: each for each in (upload_much, begin_messages, read_nothing, leave_payloads_unread, long_requests, come_and_go)
 }
 
 

@@ -61,7 +61,21 @@ def name_grind_hours() -> dict[str, float]:
 def gates() -> dict[str, object]:
     """The gates of a transport over iroh, which transport_gates.py measures."""
     measured = json.loads(Path(__file__).with_name("transport_gates.json").read_text())["figures"]["gates"]
-    return {gate["name"]: {name: gate[name] for name in ("passed", "bar", "why")} for gate in measured}
+    return {
+        gate["name"]: {"figure": _single_figures(gate["figure"])} | {name: gate[name] for name in ("bar", "passed", "why")}
+        for gate in measured
+    }
+
+
+def _single_figures(figure: dict[str, Any]) -> dict[str, object]:
+    """The numbers and words of a gate's figure and of its parts; what was measured many times stays in transport_gates.json."""
+    single: dict[str, object] = {}
+    for name, value in figure.items():
+        if isinstance(value, dict):
+            single |= {f"{name}.{part}": each for part, each in value.items() if isinstance(each, int | float | str)}
+        elif isinstance(value, int | float | str):
+            single[name] = value
+    return single
 
 
 FIGURES: dict[str, Callable[[], object]] = {

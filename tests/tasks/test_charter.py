@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import CharterError
+from waggle.core.text.legible_name import legible
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.charter import Charter, Specialty, decode, encode, other_questions, read
 from waggle.tasks.shipped_swarms import first_swarm
@@ -69,7 +70,17 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
     assert len(str(refused.value)) < 3000
 
 
-WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
+@pytest.mark.parametrize(
+    "hidden", ["\u3164", "\u2800", "\xad", "\u034f", "\ufe0f", "\U000e0041", "\u202e", "\u0336" * 20, "\u200d"]
+)
+def test_no_name_title_or_hint_has_what_nobody_sees_or_what_covers_other_letters(hidden):
+    title = msgspec.structs.replace(first_swarm().specialties[0], title=f"Sums{hidden}")
+    for document in (changed(name=f"First{hidden}light"), changed(model_hint=hidden), changed(specialties=(title,))):
+        with pytest.raises(CharterError, match="plain words on one line"):
+            decode(document)
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=13).map(legible).filter(bool)
 LEVELS = {
     entry.dataset: list(entry.levels)
     for entry in catalogue.catalogue_entries()

@@ -26,6 +26,11 @@ def test_a_hint_of_a_model_is_one_line_and_leaves_room_to_think_as_without_one()
     )
 
 
+def test_what_nobody_sees_in_words_is_left_out_of_them() -> None:
+    own_charter = new_charter("\u202eSums \u2764\ufe0f\u3164", {"bf": ["easy"]}, model_hint="Qw\u034fen\u200b")
+    assert (own_charter.name, own_charter.model_hint) == ("Sums \u2764", "Qwen")
+
+
 def test_the_order_of_levels_makes_another_swarm_because_messages_name_their_place() -> None:
     first, other = (new_charter("Lab", {"bf": levels}) for levels in (["easy", "standard"], ["standard", "easy"]))
     assert first.digest != other.digest
@@ -42,7 +47,7 @@ def test_the_order_of_levels_makes_another_swarm_because_messages_name_their_pla
         ("Odd", {"bf": ["fiendish"]}, "cannot be made"),
         ("Odd", {"bf": ["hard"]}, "a level of bf that does not exist"),
         ("Twice", {"bf": ["easy", "easy"]}, "each level of a specialty once"),
-        ("\u202eevil", {"bf": ["easy"]}, "plain words"),
+        ("\u3164\u2800\u202e", {"bf": ["easy"]}, "needs a name"),
     ],
 )
 def test_what_cannot_be_a_swarm_is_refused_in_words(name: str, chosen: dict, refusal: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import is_peer_id, short_id
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.directory_cache import DirectoryCache
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
@@ -23,6 +23,7 @@ from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity import membership
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits import reputation_file
+from waggle.network.limits.named_calls import CLIENTS
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import Choice, ReputationTable
 from waggle.network.limits.reputation_changes import ReputationChanges
@@ -331,13 +332,19 @@ class SwarmNode:
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         if blob := await self._own_payload(sha256):
             return blob
-        if not self._bandwidth.may_receive():
+        if not is_peer_id(peer_id) or not self._bandwidth.may_receive():
+            return b""
+        unmet = not self._accounts.is_met((peer_id,))
+        if unmet and not self._accounts.unmet_calls.begin(CLIENTS):
             return b""
         # The light client alone names this peer, so it counts as a holder, not as the origin.
-        return await fetch(
+        blob = await fetch(
             self._transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(), named=self._accounts.named_calls,
         )  # fmt: skip
+        if unmet and blob:
+            self._accounts.unmet_calls.gave(CLIENTS)
+        return blob
 
     def _is_useful(self, announced: Announcement) -> bool:
         return directory.is_useful(announced, self._context.charter, self._context.clock())

@@ -14,6 +14,7 @@ import msgspec
 from waggle.core.errors import UNREADABLE, CharterError
 from waggle.core.message import Message, in_turn
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.legible_name import legible
 from waggle.core.text.person_text import decoded
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.question_file.description import QuestionFile
@@ -146,7 +147,12 @@ def ended_name(path: Path) -> str:
             versions = msgspec.json.decode(file.read(MAX_BYTES), type=_Versions)
     except (OSError, *UNREADABLE):
         return ""
-    return versions.name[:LONGEST_NAME] if versions.protocol < PROTOCOL and versions.name.isprintable() else ""
+    return versions.name[:LONGEST_NAME] if versions.protocol < PROTOCOL and _is_plain(versions.name) else ""
+
+
+def _is_plain(words: str) -> bool:
+    """Whether a name looks like itself alone: nothing in it is invisible, blank, or piled onto other letters."""
+    return legible(words) == words
 
 
 def check(charter: Charter) -> None:
@@ -155,7 +161,7 @@ def check(charter: Charter) -> None:
     if len(set(names)) != len(names):
         raise CharterError("A charter names each specialty once.")
     hint = charter.model_hint or ""
-    if not all(words.isprintable() for words in (charter.name, hint, *(specialty.title for specialty in charter.specialties))):
+    if not all(map(_is_plain, (charter.name, hint, *(specialty.title for specialty in charter.specialties)))):
         raise CharterError("A charter's name, hint and titles are plain words on one line.")
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
@@ -228,7 +234,7 @@ def _advice(name: str) -> Message:
 
 
 def _check_protocol(versions: _Versions) -> None:
-    if versions.protocol != PROTOCOL and versions.name.isprintable():
+    if versions.protocol != PROTOCOL and _is_plain(versions.name):
         name = versions.name[:LONGEST_NAME]
         if versions.protocol < PROTOCOL:
             raise ended(name)

@@ -6,6 +6,7 @@ import msgspec
 
 from waggle.core.errors import CharterError
 from waggle.core.message import Message
+from waggle.core.text.legible_name import legible
 from waggle.tasks import catalogue
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
 from waggle.tasks.question_file.description import QuestionFile
@@ -35,9 +36,9 @@ def new_charter(
         for dataset, levels in chosen.items()
     ]
     specialties += [
-        {"dataset": file.dataset, "title": " ".join(title.split())[:LONGEST_TITLE], "file": file} for title, file in files
+        {"dataset": file.dataset, "title": legible(title)[:LONGEST_TITLE].rstrip(), "file": file} for title, file in files
     ]
-    words = " ".join(name.split())
+    words = legible(name)
     if not words:
         raise CharterError("The swarm needs a name.", "Others see it before they join.")
     fields: dict[str, object] = {
@@ -46,7 +47,7 @@ def new_charter(
     if preset is not None:
         fields |= {"completion_characters": preset.completion_characters, "group_size_max": preset.group_size_max}
         model_hint = model_hint or preset.model_hint
-    if hint := " ".join(model_hint.split()):
+    if hint := legible(model_hint):
         fields["model_hint"] = hint
     if admission:
         fields["admission"] = admission

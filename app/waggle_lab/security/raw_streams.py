@@ -4,8 +4,9 @@ In p2pd's protocol, a call is one protocol buffer message in each direction, wit
 """
 
 import asyncio
+import os
 
-CALL_ID, ANSWER, RESULT, VALUE = 1, 4, 1, 1  # field numbers of p2pd's messages, and of the messages inside
+CALL_ID, CALL, ANSWER, PEER, NAME, DATA, RESULT, VALUE = 1, 3, 4, 1, 2, 3, 1, 1  # fields of p2pd's messages, and of those inside
 CALL_ID_AT = slice(2, 18)  # the id in a call: its first field, 16 bytes after a header of 2
 CHUNK = 65_536
 MAX_MESSAGE = 4 * 1024 * 1024  # p2pd's default limit
@@ -26,6 +27,13 @@ def answer(call: bytes, value: bytes) -> tuple[bytes, bytes]:
     """The length prefix of the message that answers a call, and the message."""
     message = _field(CALL_ID, call[CALL_ID_AT]) + _field(ANSWER, _field(RESULT, _field(VALUE, value)))
     return _varint(len(message)), message
+
+
+def call(writer: asyncio.StreamWriter, peer_id: bytes, name: str, content: bytes) -> None:
+    """Write a whole call of a peer's handler."""
+    called = _field(PEER, peer_id) + _field(NAME, name.encode()) + _field(DATA, _field(VALUE, content))
+    message = _field(CALL_ID, os.urandom(CALL_ID_AT.stop - CALL_ID_AT.start)) + _field(CALL, called)
+    writer.write(_varint(len(message)) + message)
 
 
 async def begin(writer: asyncio.StreamWriter) -> None:

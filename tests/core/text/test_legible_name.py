@@ -31,13 +31,18 @@ def test_names_in_every_script_are_names(name: str) -> None:
         ("\u0336\u0353", "Mn"), ("\u0338", "Mn"), ("\ufe0f", "Mn"), ("\U000e0100", "Mn"), ("\u034f", "Mn"), ("\u17b4", "Mn"),
         ("\u180b", "Mn"), ("\u0e34", "Mn"), ("\u093e", "Mc"), ("\u115f", "Lo"), ("\u1160", "Lo"),
         ("\u3164", "Lo"), ("\uffa0", "Lo"),
-        ("\u2800", "So"), ("\U0001d159", "So"), ("\ufffd", "So"),
+        ("\u2800", "So"), ("\U0001d159", "So"), ("\ufffd", "So"), ("\ufffc", "So"),
     ],
 )  # fmt: skip
 def test_what_has_no_picture_of_its_own_is_left_out(character: str, why: str) -> None:
     assert unicodedata.category(character[0]) == why
     assert legible(f"Qw{character}en") == "Qwen"
     assert legible(character) == ""
+
+
+@pytest.mark.parametrize("character", ["\U00013441", "\U00013442", "\u2d31\u2d7f"])
+def test_nor_is_what_newer_tables_of_unicode_call_letters_or_what_joins_invisibly(character: str) -> None:
+    assert legible(f"Qw{character}en") in ("Qwen", "Qw\u2d31en")
 
 
 @pytest.mark.parametrize("space", ["  ", "\u00a0", "\u2003", "\u3000", "\u2028", "\u2029", "\t", "\n", "\u205f"])

@@ -81,7 +81,7 @@ def test_skills_are_filled_by_the_newest_test_that_counted_them_and_name_their_t
     counted = replace(score(25, 3), by_specialty={"Fractions": (3, 10), "Chain sum": (0, 10)})
     known = skills(running(held_out=(score(0, 1), counted, score(50, 5)), ahas=(ALONE, TAUGHT)))
     assert known == (
-        Skill("Fractions", 3, 10, "Brisk Otter", 40), Skill("Base conversion", 0, 0), Skill("Chain sum", 0, 10, "", 30),
+        Skill("Fractions", 3, 10, "Brisk Otter · p", 40), Skill("Base conversion", 0, 0), Skill("Chain sum", 0, 10, "", 30),
     )  # fmt: skip
     assert skills(State()) == ()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import weak_keys
 from network.loopback import SOON, Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
@@ -17,7 +18,8 @@ from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL_BYTES, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.limits.address_ranges import Route
-from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits
+from waggle.network.limits.named_calls import OWN
+from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits, RateLimit
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, RecordRejected
@@ -297,7 +299,7 @@ async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it
 class Flood:
     """A network whose directory is full of unknown names, new ones in each look, that give as much as one call carries."""
 
-    replicas = 1
+    replicas, calls_peers = 1, True
 
     def __init__(self, charter: Charter, size: int = 1) -> None:
         self.pulled = 0
@@ -373,6 +375,47 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
     relayed = listener.met("relayed", "relay", "relay")
     await listener.pull(relayed.peer_id, listener.honest(relayed))
     assert listener.origins == [relayed.peer_id]
+
+
+@pytest.mark.parametrize("via", [(), (PEER_ID_PREFIX + bytes(range(32)),)], ids=["by themselves", "through others"])
+async def test_names_that_nobody_met_are_called_in_vain_so_often_together_and_who_is_here_is_asked_as_before(
+    listener: Listener, via: tuple[bytes, ...]
+) -> None:
+    """Each of them may have the address of a bystander, and offers something new at every look."""
+    network, unmet = Flood(listener.charter), listener.gathering._accounts.unmet_calls
+    network.breaks_off, network.announced = True, msgspec.structs.replace(network.announced, via=via)
+    unmet._budget = RateLimit(0.0, 2.0)
+    assert sum([await look(listener.gathering, network) for _ in range(5)]) == (1 if via else 2)
+    here = listener.met("here", "8.8.4.0/24")
+    await listener.pull(here.peer_id, listener.honest(here))
+    assert listener.origins == [here.peer_id]
+
+
+async def test_whomever_a_light_client_names_is_called_in_vain_no_more_often_than_all_that_clients_name(
+    listener: Listener,
+) -> None:
+    network, node = Flood(listener.charter), listener.node
+    network.breaks_off, node._transport = True, network
+    node._accounts.unmet_calls._budget = RateLimit(0.0, 2.0)
+    for _ in range(5):
+        assert await node._pull_for(PEER_ID_PREFIX + os.urandom(32), bytes(32), 1.0) == b""
+    assert network.pulled == 2
+    node._accounts.unmet_calls._budget = RateLimit(0.0, 100.0)
+    for key in weak_keys.BAD:
+        assert await node._pull_for(weak_keys.peer_id(key), bytes(32), 1.0) == b""
+    assert network.pulled == 2, "for a key of which anybody is the owner, nobody is called"
+    node._accounts.unmet_calls._budget = RateLimit(0.0, 0.0)
+    here = listener.met("here", "8.8.4.0/24")
+    await node._pull_for(here.peer_id, bytes(32), 1.0)
+    assert network.pulled == 3
+
+
+async def test_names_that_nobody_met_and_that_give_something_use_nothing_up(listener: Listener) -> None:
+    network, unmet = Flood(listener.charter), listener.gathering._accounts.unmet_calls
+    network.breaks_off, unmet._budget = False, RateLimit(0.0, 1.0)
+    listener.accounts.pulls = JointRateLimit(0.0, 1e12, TOGETHER)
+    assert [await look(listener.gathering, network) for _ in range(5)] == [1] * 5
+    assert unmet.may(OWN)
 
 
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:

@@ -296,7 +296,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
     marking, pulled = reader.node.leaderboard, []
 
     class Flood:
-        network = property(lambda self: self)
+        network, calls_peers = property(lambda self: self), True
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             pulled.append(peer_id)
@@ -316,7 +316,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     reader.node._reputations.update_connections({honest: ("direct", "8.8.8.0/24")})
 
     class RecordedPulls:
-        network = property(lambda self: self)
+        network, calls_peers = property(lambda self: self), True
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             requests.append(peer_id)
@@ -368,7 +368,7 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
     blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
 
     class Called:
-        network = property(lambda self: self)
+        network, calls_peers = property(lambda self: self), True
 
         async def pull(self, *_arguments: object) -> bytes:
             return blob

@@ -5,7 +5,19 @@ from collections.abc import Sequence
 import pytest
 
 from waggle.network.limits.bandwidth import BandwidthLimiter
-from waggle.network.limits.named_calls import CALLS_BURST, CALLS_RATE, LONGEST_REST_S, REST_S, NamedCalls
+from waggle.network.limits.named_calls import (
+    CALLS_BURST,
+    CALLS_RATE,
+    CLIENTS,
+    LONGEST_REST_S,
+    OWN,
+    REST_S,
+    UNMET_BURST,
+    UNMET_RATE,
+    NamedCalls,
+    UnmetCalls,
+)
+from waggle.network.limits.rate_limits import REMEMBERED
 from waggle.network.transport.interface import PeerAway, fetch
 
 
@@ -41,6 +53,26 @@ def test_a_peer_whose_calls_fail_rests_ever_longer_until_it_answers() -> None:
     calls.end(b"one", answered=False)
     clock.now += REST_S
     assert calls.may(b"one")
+
+
+def test_calls_in_vain_to_those_who_are_not_connected_have_one_budget_and_clients_their_own() -> None:
+    clock = Clock()
+    calls = UnmetCalls(clock)
+    assert sum(calls.begin(CLIENTS) for _ in range(1000)) == UNMET_BURST
+    assert not calls.may(CLIENTS)
+    assert sum(calls.begin(OWN) for _ in range(1000)) == UNMET_BURST, "what clients ask for uses up nothing of ours"
+    calls.gave(OWN)
+    assert calls.begin(OWN)
+    clock.now += 5.0
+    assert sum(calls.begin(OWN) for _ in range(1000)) == 5 * UNMET_RATE
+
+
+def test_of_many_that_rest_the_oldest_are_forgotten() -> None:
+    calls = NamedCalls(Clock())
+    for number in range(REMEMBERED + 1):
+        calls.end(number.to_bytes(4, "big"), answered=False)
+    assert len(calls._rests) == REMEMBERED
+    assert [calls.may(number.to_bytes(4, "big")) for number in (0, 1, REMEMBERED)] == [True, False, False]
 
 
 class Network:

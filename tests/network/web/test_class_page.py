@@ -12,7 +12,7 @@ from waggle.network.identity.keys import load_or_create, name_of
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.events import GroupsArrived, PeerChanged
 from waggle.network.web import class_page
-from waggle.network.web.class_statistics import PRESENT_S, ClassStatistics, ClassStatus, PupilStatus
+from waggle.network.web.class_statistics import LATEST, MOST_MEMBERS, PRESENT_S, ClassStatistics, ClassStatus, PupilStatus
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics
 from waggle.network.web.training_status import AhaStatus, TrainingStatus
@@ -148,6 +148,15 @@ def test_whose_answer_was_learned_from_stands_by_the_chosen_name_with_the_key(
         lesson.add(called(pupils[0], "Ada", choice))
         page = class_page.content(class_page.CLASS, status_of(lesson, training)).decode()
         assert f'learned from <b>{name}</b> <span class="key">{short_id(pupils[0])}</span>' in page
+
+
+def test_a_crowd_in_a_class_pushes_out_those_longest_unseen(lesson: ClassStatistics, clock: Clock) -> None:
+    crowd = [number.to_bytes(38, "big") for number in range(MOST_MEMBERS + 1)]
+    for each in crowd:
+        clock.now += 0.01
+        lesson.add(arrived(each))
+    assert set(lesson._members) == set(crowd[1:])
+    assert len(status_of(lesson).latest) == LATEST
 
 
 def test_every_word_of_others_is_escaped(lesson: ClassStatistics, pupils: list[bytes]) -> None:

@@ -12,10 +12,12 @@ stays in its letter, a pile of accents does not.
 import re
 import unicodedata
 
-# Letters, marks and signs that are blank although their category says otherwise: the fillers of Hangul, Khmer and Khitan, the
-# empty braille pattern, the null notehead, and the selectors of variants of Mongolian and of all scripts.
+# Letters, marks and signs that are blank although their category says otherwise: the fillers of Hangul, Khmer, Khitan and
+# hieroglyphs, the joiner of Tifinagh, the empty braille pattern, the null notehead, the place of an object, and the selectors of
+# variants of Mongolian and of all scripts.
 BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffd\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0\ufffc\ufffd"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 PLAIN = "LNPS"  # categories whose characters stand for themselves
 MOST_MARKS = 2  # behind one letter

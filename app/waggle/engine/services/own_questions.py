@@ -18,6 +18,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError, QuestionFileError, WaggleError
 from waggle.core.message import Figure, Message, in_turn
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.legible_name import legible
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
 from waggle.protocol import commands, events_questions
@@ -54,8 +55,7 @@ def read_file(path: Path, grader: str = "", tolerance: float = 0.0) -> QuestionT
 
 def title_of(path: str) -> str:
     """A title for the questions of a file, from its name."""
-    words = " ".join(UNSOUND.sub(" ", Path(os.path.basename(path)).stem).replace("_", " ").split())
-    return words[:LONGEST_TITLE].strip() if words and words.isprintable() else "Questions"
+    return legible(Path(os.path.basename(path)).stem.replace("_", " "))[:LONGEST_TITLE].rstrip() or "Questions"
 
 
 def preview_file(path: str, grader: str = "", tolerance: float = 0.0) -> tuple[QuestionsPreviewed, PackedFile | None]:

@@ -196,7 +196,7 @@ class ScoreCurve(PaintedChart):
         plot, px = self.plot(), self.theme.px
         painter.setFont(self.theme.font("tag"))
         metrics = QFontMetricsF(painter.font())
-        words = metrics.elidedText(first_answer_words(aha, one_line(aha.name)), Qt.TextElideMode.ElideRight, plot.width())
+        words = metrics.elidedText(whole_words(aha), Qt.TextElideMode.ElideRight, plot.width())
         width = metrics.horizontalAdvance(words) + 4
         x_left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
         painter.setPen(QPen(self.theme.colour("peer"), 1, Qt.PenStyle.DotLine))

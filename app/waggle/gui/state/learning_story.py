@@ -3,7 +3,7 @@
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import decimal, figure, plural, tr
+from waggle.gui.i18n.formatting import decimal, figure, peer_name, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
@@ -160,7 +160,7 @@ class Skill(msgspec.Struct, frozen=True):
     title: str
     right: int
     total: int
-    teacher: str | None = None  # empty: found by itself
+    teacher: str | None = None  # with the fingerprint of its key; empty: found by itself
     solved_in: int = 0  # the round of the first right answer
 
     @property
@@ -174,6 +174,6 @@ def skills(state: State) -> tuple[Skill, ...]:
         return ()
     groups = exams(state)
     tested = next((score.by_specialty for score in reversed(groups[-1] if groups else []) if score.by_specialty), {})
-    ahas = {aha.specialty: (aha.name if aha.origin else "", aha.round) for aha in state.ahas}
+    ahas = {aha.specialty: (peer_name(aha.name, aha.origin) if aha.origin else "", aha.round) for aha in state.ahas}
     titles = [specialty.title for specialty in state.ready.specialties]
     return tuple(Skill(title, *tested.get(title, (0, 0)), *ahas.get(title, ())) for title in titles)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, tr
+from waggle.gui.i18n.formatting import one_line, peer_name, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.state import chart_series
 from waggle.protocol.events import UNTAGGED, Aha
@@ -63,7 +63,7 @@ def _solved(aha: Aha) -> NextStep:
     title = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
     words = tr("Your model found it by itself.")
     if aha.origin:
-        words = tr("Your model had learned from an answer of %1, a peer.").replace("%1", one_line(aha.name))
+        words = tr("Your model had learned from an answer of %1, a peer.").replace("%1", peer_name(aha.name, aha.origin))
     return NextStep(title, words, tr("See it on the curve"), "progress")
 
 

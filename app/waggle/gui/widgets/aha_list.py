@@ -108,7 +108,7 @@ class AhaList(QListWidget):
         for number, aha in reversed(list(enumerate(self._ahas, 1))):
             specialty, whose = aha_cells(aha)
             taught = bool(aha.origin)
-            who = tr("from %1").replace("%1", one_line(aha.name)) if taught else tr("found by itself")
+            who = tr("from %1").replace("%1", peer_name(aha.name, aha.origin)) if taught else tr("found by itself")
             when = f"{tr('Round %1').replace('%1', figure(aha.round))}, {day(date_of(aha.at))} {clock(aha.at)}"
             item = QListWidgetItem("\n".join((f"{figure(number)}  {specialty}", who, when)))
             item.setToolTip(tooltip_text(f"{specialty}: {whose}"))

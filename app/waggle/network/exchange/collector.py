@@ -14,11 +14,12 @@ import msgspec
 from waggle.core.errors import BadRecord, VerifierError
 from waggle.core.message import Message, as_message
 from waggle.core.peer_id import short_id
-from waggle.network.exchange.node_context import NodeContext, PeerAccounts
+from waggle.network.exchange.node_context import NodeContext, PeerAccounts, is_unmet
 from waggle.network.exchange.pool import GroupPool
 from waggle.network.exchange.verification import VerifiedRecord, VerifierStopwatch, verify_record
 from waggle.network.identity.duplicate_node import DuplicateNodeDetector
 from waggle.network.limits.bandwidth import PAY_S
+from waggle.network.limits.named_calls import OWN
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
@@ -123,7 +124,7 @@ class RolloutCollector:
         self._on_announcements(current)
         if self._context.is_paused():
             return
-        resting = {origin for origin, each in current.items() if self._rests(origin, each)}
+        resting = {origin for origin, each in current.items() if self._rests(transport, origin, each)}
         chosen = directory.choose_peers(
             current,
             avoid={own_id, *self._pulling, *self._peers_to_skip(transport, current), *self._reputations.avoided(), *resting},
@@ -134,9 +135,11 @@ class RolloutCollector:
         )[: MAX_PULLS - len(self._pulling)]
         self._begin(transport, {origin: current[origin] for origin in chosen}, now)
 
-    def _rests(self, origin: bytes, announced: Announcement) -> bool:
+    def _rests(self, transport: Transport, origin: bytes, announced: Announcement) -> bool:
         """Whether nothing may be asked for now, of the payers of this origin or of all who give out its payload."""
         if self._rate_limits.used_up(self._reputations.of(origin).payers):
+            return True
+        if not self._accounts.unmet_calls.may(OWN) and is_unmet(self._context, self._accounts, transport, origin, announced):
             return True
         return bool(announced.via) and not any(map(self._accounts.named_calls.may, announced.via))
 
@@ -210,16 +213,20 @@ class RolloutCollector:
         """
         for origin, announced in chosen.items():
             payers = self._reputations.of(origin).payers
-            if self._rate_limits.pulls.has(payers):
+            unmet = is_unmet(self._context, self._accounts, transport, origin, announced)
+            if self._rate_limits.pulls.has(payers) and (not unmet or self._accounts.unmet_calls.begin(OWN)):
                 self._rate_limits.pulls.charge(payers, MAX_PULL_BYTES)
-                self._pulling[origin] = asyncio.create_task(self._pull_one(transport, origin, announced, payers, now))
+                pull = self._pull_one(transport, origin, announced, payers, now, unmet=unmet)
+                self._pulling[origin] = asyncio.create_task(pull)
 
     def _collect_finished_pulls(self) -> None:
         """Remove the pulls that have ended; raises what only a bug of ours can raise in one."""
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, transport: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
+    async def _pull_one(
+        self, transport: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float, *, unmet: bool
+    ) -> None:
         with suppress(PeerAway):  # our own network just ended: the next look finds it again
             try:
                 blob = await self._pull(transport, origin, announced, payers)
@@ -227,6 +234,8 @@ class RolloutCollector:
                 self._rate_limits.pulls.charge(payers, -MAX_PULL_BYTES)  # `_pull` charged what really came
             if not blob:
                 return
+            if unmet:
+                self._accounts.unmet_calls.gave(OWN)
             if len(blob) != announced.size:  # it must not wait here for its turn: a call brings more than a record may have
                 self._remember((origin, announced.sha256))
                 self._reject(origin, as_message(Fault.OTHER_PAYLOAD))

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from waggle.core.message import plain
@@ -10,11 +10,13 @@ from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import BandwidthLimiter
-from waggle.network.limits.named_calls import NamedCalls
+from waggle.network.limits.named_calls import NamedCalls, UnmetCalls
 from waggle.network.limits.rate_limits import PeerRateLimits, RateLimit
 from waggle.network.limits.reputation import ReputationTable
+from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.interface import Transport
 from waggle.network.web.training_status import TrainingStatus
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
@@ -55,7 +57,13 @@ class PeerAccounts:
     bandwidth: BandwidthLimiter = field(default_factory=BandwidthLimiter)
     rate_limits: PeerRateLimits = field(default_factory=PeerRateLimits)
     named_calls: NamedCalls = field(default_factory=NamedCalls)
+    unmet_calls: UnmetCalls = field(default_factory=UnmetCalls)
     _lines: RateLimit = field(default_factory=lambda: RateLimit(LINES_RATE, LINES_BURST), init=False)
+
+    def is_met(self, givers: Iterable[bytes]) -> bool:
+        """Whether one of these peers is connected or trusted: of others nobody knows whether their addresses are their own."""
+        known = map(self.reputations.of, givers)
+        return any(peer.connection != "gone" or peer.trusted for peer in known)
 
     def reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:
         """Count something refused against its origin, and log it. `reason` is a text of ours, `cause` its details."""
@@ -67,3 +75,10 @@ class PeerAccounts:
         )  # fmt: skip
         if cause is not None:
             log.debug("%s of peer %s, more exactly: %.200s", reason, short_id(origin), plain(str(cause)))
+
+
+def is_unmet(context: NodeContext, accounts: PeerAccounts, transport: Transport, origin: bytes, announced: Announcement) -> bool:
+    """Whether this node would have to call somebody who is not connected to get what was announced."""
+    givers = announced.via or (origin,)
+    is_here = context.identity.peer_id in givers  # a light client of our own gateway
+    return transport.calls_peers and not is_here and not accounts.is_met(givers)

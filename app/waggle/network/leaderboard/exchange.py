@@ -14,10 +14,11 @@ from contextlib import suppress
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.core.peer_id import short_id
-from waggle.network.exchange.node_context import NodeContext, PeerAccounts
+from waggle.network.exchange.node_context import NodeContext, PeerAccounts, is_unmet
 from waggle.network.exchange.verification import VerifierStopwatch
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import MAX_NODES, Scoreboard, SheetScore
+from waggle.network.limits.named_calls import OWN
 from waggle.network.limits.rate_limits import Party
 from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
@@ -171,6 +172,9 @@ class AnswerSheetExchange:
         if not self._bandwidth.may_receive():  # a limit that the person set
             return
         payers = self._reputations.of(peer_id).payers
+        unmet = is_unmet(self._context, self._accounts, transport, peer_id, announced)
+        if unmet and not self._accounts.unmet_calls.begin(OWN):
+            return
         blob = self._uploaded(announced.sheet) or await fetch(
             transport, self._bandwidth, origin=peer_id, via=announced.via, sha256=announced.sheet,
             seconds=self._options.patience, certificate=self._context.membership.certificate(),
@@ -180,6 +184,8 @@ class AnswerSheetExchange:
             seconds = self._options.tempo * SLOWEST
             log.debug("peer %s gave no answer sheet; next try in %g s at the earliest", short_id(peer_id), seconds)
             return
+        if unmet:
+            self._accounts.unmet_calls.gave(OWN)
         self._remember(peer_id, announced.sheet)
         if hashlib.sha256(blob).digest() != announced.sheet:
             raise BadRecord(Fault.OTHER_SHEET)

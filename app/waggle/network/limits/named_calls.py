@@ -1,4 +1,8 @@
-"""Calls to peers that others name: one budget for each of them, over all who name it, and a rest after a call that failed."""
+"""Calls to peers that others name: one budget for each of them, over all who name it, and a rest after a call that failed.
+
+A made-up name can also claim the address of a bystander, which then gets a connection from each node that calls the name. Only a
+call shows that. So calls to peers that are not connected have a budget together, which those who give something leave untouched.
+"""
 
 import time
 from collections import OrderedDict
@@ -8,6 +12,27 @@ from waggle.network.limits.rate_limits import REMEMBERED, RateLimit
 
 CALLS_RATE, CALLS_BURST = 8.0, 64.0  # a second and at once: a gateway gives out the payloads of up to 64 light clients
 REST_S, LONGEST_REST_S = 15.0, 960.0  # doubled after each failure in a row
+UNMET_RATE, UNMET_BURST = 1.0, 64.0  # calls in vain to peers that are not connected, a second and at once
+OWN, CLIENTS = "own", "light clients"  # on whose behalf
+
+
+class UnmetCalls:
+    """What this node asked in vain of peers that it is not connected to, for itself and for light clients. For one thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._budget = RateLimit(UNMET_RATE, UNMET_BURST, clock)
+
+    def may(self, caller: str) -> bool:
+        """Whether such a peer may be called now."""
+        return self._budget.has(caller)
+
+    def begin(self, caller: str) -> bool:
+        """Whether such a peer may be called now; if so the call is counted."""
+        return self._budget.allows(caller)
+
+    def gave(self, caller: str) -> None:
+        """Take back a call that was counted: the peer is there."""
+        self._budget.charge(caller, -1.0)
 
 
 class NamedCalls:

@@ -7,7 +7,7 @@ import msgspec
 
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.tasks.graders import grader_names
-from waggle.tasks.question_file.rules import FEWEST_TRAINABLE, MOST_QUESTIONS
+from waggle.tasks.question_file.rules import BLANK, FEWEST_TRAINABLE, MOST_QUESTIONS
 from waggle.tasks.questions import FILE_PREFIX
 
 PIECE_BYTES = 1 << 20  # of every piece but the last
@@ -50,6 +50,6 @@ class QuestionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return "has a size that does not fit its pieces"
         if self.grader not in grader_names():
             return f"needs the grader {self.grader}, which this Waggle does not have"
-        if any(UNSOUND.search(sample) for sample in self.samples):
+        if any(UNSOUND.search(sample) or BLANK.search(sample) for sample in self.samples):
             return "has samples with hidden characters"
         return ""

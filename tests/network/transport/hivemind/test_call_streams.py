@@ -1,9 +1,11 @@
 """Calls over streams that Python reads itself, between real daemons: what is counted, bounded and given back."""
 
 import asyncio
+import gc
 import os
 import resource
 import sys
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,7 @@ from network.transport.hivemind.test_network import NOTHING, opened
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import call_streams, memory_limit
-from waggle.network.transport.hivemind.call_streams import MOST_OF_PEER, MOST_OPEN, OpenStreams
+from waggle.network.transport.hivemind.call_streams import MOST_OF_PEER, MOST_OPEN, MOST_UNSENT, OpenStreams
 from waggle.network.transport.hivemind.network import HANDSHAKE, PAYLOAD, HivemindNetwork
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_MESSAGE
@@ -79,6 +81,64 @@ async def test_if_all_places_are_taken_the_party_that_holds_most_loses_its_oldes
     assert not honest.is_aborted
     assert [each is not None and each.is_aborted for each in streams] == [True, *[False] * (len(streams) - 1)]
     assert len(open_streams._open) == MOST_OPEN
+
+
+async def test_of_answers_that_are_not_read_the_party_with_most_bytes_loses_its_oldest() -> None:
+    open_streams = places({b"one": "8.8.4", b"other": "8.8.4", b"honest": "1.1.1"}, [])
+    size = MOST_UNSENT // 3
+    honest, first, second, late = (admitted(open_streams, peer) for peer in (b"honest", b"one", b"other", b"other"))
+    for stream in (honest, first, second):
+        open_streams.hold(stream, size)  # type: ignore[arg-type]
+    open_streams.sent(honest, size)  # type: ignore[arg-type]
+    open_streams.hold(late, size)  # type: ignore[arg-type]
+    assert [stream is not None and stream.is_aborted for stream in (honest, first, second, late)] == [False] * 4, "there is room"
+    another = admitted(open_streams, b"one")
+    open_streams.hold(another, 2)  # type: ignore[arg-type]
+    assert [stream is not None and stream.is_aborted for stream in (honest, first, second, late, another)] == [
+        False, True, False, False, False,
+    ]  # fmt: skip
+    open_streams.hold(first, MOST_UNSENT)  # type: ignore[arg-type]
+    assert not any(stream is None or stream.is_aborted for stream in (second, late)), "who has lost its place holds nothing"
+
+
+async def test_callers_that_read_no_answer_take_little_memory_and_give_it_back(tmp_path: Path) -> None:
+    bad = [fresh_identity(tmp_path, f"bad {number}") for number in range(2)]
+    blob, callers = os.urandom(MAX_BLOB), list[bytes]()
+
+    async def payload(peer_id: bytes, _request: bytes) -> bytes:
+        callers.append(peer_id)
+        return blob
+
+    async with opened(fresh_identity(tmp_path, "giver"), Services(payload=payload)) as node:
+        giver = node.daemon.p2p.peer_id.to_bytes()
+        async with opened(bad[0], NOTHING, node) as first, opened(bad[1], NOTHING, node) as second:
+            writers = list[asyncio.StreamWriter]()
+            gc.disable()  # what is given back does not wait for it
+            tracemalloc.start()
+            try:
+                for caller in (first, second) * MOST_OF_PEER:
+                    _, reader, writer = await caller.daemon.p2p.call_binary_stream_handler(node.daemon.p2p.peer_id, PAYLOAD)
+                    reader._transport.pause_reading()  # type: ignore[attr-defined]
+                    raw_streams.call(writer, giver, PAYLOAD, bytes(32))
+                    writers.append(writer)
+                async with asyncio.timeout(SOON):
+                    while len(callers) < len(writers):
+                        await asyncio.sleep(0.05)
+                most = tracemalloc.get_traced_memory()[1]
+                async with opened(fresh_identity(tmp_path, "honest"), NOTHING, node) as honest:
+                    assert await honest.pull(giver, bytes(32), SOON) == blob
+                for writer in writers:
+                    writer.transport.abort()
+                async with asyncio.timeout(SOON):
+                    while node.daemon.p2p._streams._open:
+                        await asyncio.sleep(0.05)
+                afterwards = tracemalloc.get_traced_memory()[0]
+            finally:
+                tracemalloc.stop()
+                gc.enable()
+            assert most < 64 * memory_limit.MIB
+            assert len(callers) * len(blob) > 2 * most, "they asked for more than that"
+            assert afterwards < 8 * memory_limit.MIB
 
 
 async def test_the_largest_payload_comes_whole_in_small_pieces_and_a_larger_one_not_at_all(tmp_path: Path) -> None:

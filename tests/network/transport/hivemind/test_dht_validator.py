@@ -21,11 +21,14 @@ from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
 from waggle.core.peer_id import PEER_ID_PREFIX, short_id
 from waggle.network.identity.keys import Identity
+from waggle.network.identity.member_name import SEALED_BYTES
 from waggle.network.limits.address_ranges import RELAYED, owner_of
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_BITS, MAX_LIFETIME_S, Announcement
+from waggle.network.messages.consent import CONSENT_BYTES
+from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
@@ -254,8 +257,13 @@ def test_a_directory_as_full_as_it_gets_takes_bounded_memory() -> None:
     store, until = hivemind.Storage(guard()), time.time() + 300  # hivemind drops by its own clock what has expired
     keys = [Ed25519PrivateKey.from_private_bytes(number.to_bytes(32, "big")) for number in range(200)]
     names = [PEER_ID_PREFIX + key.public_key().public_bytes_raw() for key in keys]
-    long = announcement(model="m" * 64, via=(names[0], names[1]), certificate=bytes(72), sheet=bytes(32))
+    long = announcement(
+        model="\u4e2d" * 32, via=(names[0], names[1]), certificate=bytes(72), sheet=bytes(32),
+        consents=(bytes(CONSENT_BYTES),) * 2, name=bytes(SEALED_BYTES), size=MAX_BLOB, round=2**31 - 1, epoch=2**31 - 1,
+        specialties=2**64 - 1, depth=MAX_BITS,
+    )  # fmt: skip
     blob = msgspec.msgpack.encode(long) + bytes(64)  # storage does not look at the signature
+    assert announcements.MAX_BYTES - 40 < len(blob) <= announcements.MAX_BYTES
     tracemalloc.start()
     try:
         for name in names:
@@ -268,3 +276,21 @@ def test_a_directory_as_full_as_it_gets_takes_bounded_memory() -> None:
     assert entries == len(names) * (MAX_BITS + 1)
     most = (MAX_BITS + 1) * guards.DEPTH_CAP + FOREIGN_CAP
     assert most * size / entries < 48 << 20, f"an entry takes {size // entries} bytes"
+
+
+def test_what_is_remembered_of_entries_beside_them_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "REMEMBERED", 8)
+    watch = guard()
+    for number in range(20):
+        assert watch.validate(entry(fresh_identity(tmp_path, f"name {number}")))
+        assert len(watch._verified) <= 8
+    directory.places_of.cache_clear()
+    tracemalloc.start()
+    try:
+        for number in range(directory.places_of.cache_parameters()["maxsize"] + 100):  # type: ignore[operator]
+            directory.places_of(CHARTER, number.to_bytes(38, "big"))
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        directory.places_of.cache_clear()
+    assert size < 10 << 20

@@ -8,6 +8,7 @@ here before the first of them is read. The messages are those of p2pd: peers see
 import asyncio
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ MOST_OPEN, MOST_OF_PEER = 256, 32  # streams at a time, of all peers and of one;
 EXCESS_RATE, EXCESS_BURST = 4.0, 256.0  # streams of a peer that were not served, a second and at once, before it is hung up on
 REQUEST_S = 5.0  # for the bytes of a call, which are few
 ANSWER_S = 60.0  # for the answer to be read
+MOST_UNSENT = 16 * 1024 * 1024  # bytes of all answers that callers have not read yet
 PIECE = 64 * 1024  # bytes of an answer that are written at a time: as many wait in Python and in p2pd
 FRAME = 256  # bytes around the content of a call or an answer, at most: p2pd's own fields
 LENGTH_BYTES = 5  # of the length in front of a message
@@ -32,6 +34,7 @@ class OpenStreams:
     def __init__(self, source: Callable[[bytes], str | None], hang_up: Callable[[bytes], Awaitable[None]]) -> None:
         self._source, self._hang_up = source, hang_up
         self._open: dict[asyncio.StreamWriter, bytes] = {}  # oldest first
+        self._unsent = Counter[asyncio.StreamWriter]()  # bytes of answers
         self._excess = RateLimit(EXCESS_RATE, EXCESS_BURST)
         self._leaving: dict[bytes, asyncio.Future[None]] = {}  # by peer id
 
@@ -43,13 +46,29 @@ class OpenStreams:
         self._open[writer] = peer_id
         if len(self._open) > MOST_OPEN:
             oldest, *_ = of_largest_holder((each, self._party(holder), 1) for each, holder in self._open.items())
-            self._open.pop(oldest)
-            oldest.transport.abort()
+            self._end(oldest)
         return True
+
+    def hold(self, writer: asyncio.StreamWriter, size: int) -> None:
+        """Count an answer that is to be written. If callers leave too much unread, the party that does most loses its oldest."""
+        if writer in self._open:  # else it lost its place while the answer was made
+            self._unsent[writer] = size
+        while self._unsent.total() > MOST_UNSENT:
+            unread = ((each, self._party(self._open[each]), unsent) for each, unsent in self._unsent.items())
+            self._end(of_largest_holder(unread)[0])
+
+    def sent(self, writer: asyncio.StreamWriter, size: int) -> None:
+        """Note that so many bytes of an answer are written."""
+        self._unsent -= Counter({writer: size})  # drops the entry at 0
 
     def remove(self, writer: asyncio.StreamWriter) -> None:
         """Free the place of a stream that has ended."""
         self._open.pop(writer, None)
+        self._unsent.pop(writer, None)
+
+    def _end(self, writer: asyncio.StreamWriter) -> None:
+        self.remove(writer)
+        writer.transport.abort()
 
     def count_excess(self, peer_id: bytes) -> None:
         """Count a stream that was not served, and hang up on a peer with too many: each costs p2pd and us time."""
@@ -77,14 +96,16 @@ async def serve(
     if not streams.admit(peer_id, writer):
         writer.transport.abort()
         return
+    unsent = bytearray()
     try:
         async with asyncio.timeout(REQUEST_S):
             if (length := await _read_length(reader)) > longest + FRAME:
                 raise ValueError("too long a message")
             message = await reader.readexactly(length)
-        response = await _respond(messages, answer, info.peer_id, message)
+        unsent += await _respond(messages, answer, info.peer_id, message)
+        streams.hold(writer, len(unsent))
         async with asyncio.timeout(ANSWER_S):
-            await _write(writer, response.SerializeToString())
+            await _write(writer, unsent, lambda size: streams.sent(writer, size))
             # The caller closes the stream when it has the answer. If we close it first, p2pd may reset it, and the rest is lost.
             await reader.read(1)
         writer.transport.abort()
@@ -98,10 +119,11 @@ async def serve(
         writer.transport.abort()
     finally:
         streams.remove(writer)
+        unsent.clear()  # asyncio keeps the error of a connection, and with it this frame, until the next garbage collection
 
 
-async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes]], peer: Any, message: bytes) -> Any:
-    """What goes to the caller: the answer, or why there is none, which hivemind sends for every error too."""
+async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes]], peer: Any, message: bytes) -> bytes:
+    """What goes to the caller, framed: the answer, or why there is none, which hivemind sends for every error too."""
     call = messages.Request.FromString(message)
     if len(call.callId) != len(uuid.uuid4().bytes) or not call.HasField("callUnary"):
         raise ValueError("not a call")
@@ -109,7 +131,7 @@ async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes
         result = messages.Answer(response=await answer(peer, call.callUnary.data))
     except Exception as error:  # noqa: BLE001 - as in hivemind: the caller gets it
         result = messages.Answer(error=repr(error).encode())
-    return messages.Request(callId=call.callId, unaryResponse=result)
+    return _framed(messages.Request(callId=call.callId, unaryResponse=result).SerializeToString())
 
 
 async def pull(
@@ -127,7 +149,7 @@ async def pull(
         await messages.read(reader, opened)
         messages.raise_if_failed(opened)
         call = messages.Call(peer=peer.to_bytes(), proto=name, data=content)
-        await _write(writer, messages.Request(callId=uuid.uuid4().bytes, callUnary=call).SerializeToString())
+        await _write(writer, bytearray(_framed(messages.Request(callId=uuid.uuid4().bytes, callUnary=call).SerializeToString())))
         length = await _read_length(reader)
         if length > longest + FRAME:
             raise ValueError("too long an answer")
@@ -146,12 +168,14 @@ async def pull(
     return bytes(result.response)
 
 
-async def _write(writer: asyncio.StreamWriter, message: bytes) -> None:
-    """Write a message with its length in front, one piece at a time: a peer that does not read has no more of it in memory."""
-    framed = _length_of(message) + message
-    for start in range(0, len(framed), PIECE):
-        writer.write(framed[start : start + PIECE])
+async def _write(writer: asyncio.StreamWriter, unsent: bytearray, sent: Callable[[int], None] = lambda size: None) -> None:
+    """Write one piece at a time, so that p2pd has no more of it in memory, and keep only what is not written yet."""
+    while unsent:
+        size = min(PIECE, len(unsent))
+        writer.write(unsent[:size])
+        del unsent[:size]
         await writer.drain()
+        sent(size)
 
 
 async def _read_length(reader: asyncio.StreamReader) -> int:
@@ -165,9 +189,10 @@ async def _read_length(reader: asyncio.StreamReader) -> int:
     raise ValueError("too long a number")
 
 
-def _length_of(message: bytes) -> bytes:
-    written, rest = bytearray(), len(message)
+def _framed(message: bytes) -> bytes:
+    """The message with its length in front."""
+    length, rest = bytearray(), len(message)
     while rest > 127:
-        written.append(rest & 127 | 128)
+        length.append(rest & 127 | 128)
         rest >>= 7
-    return bytes((*written, rest))
+    return bytes((*length, rest)) + message
