@@ -22,6 +22,7 @@ from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, edges, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
+from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
@@ -163,8 +164,8 @@ class QuestionView(QWidget):
                       self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
-        head = row((self._verdict, 1), self._blind, self._copy)
-        self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
+        summary = StretchRow((self._verdict, 1), (self._blind, 0), (self._copy, 0))
+        self._answers = card(summary, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._message.hide()
