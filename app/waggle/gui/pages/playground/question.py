@@ -164,8 +164,8 @@ class QuestionView(QWidget):
                       self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
-        head = StretchRow((self._verdict, 1), (self._blind, 0), (self._copy, 0))
-        self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
+        summary = StretchRow((self._verdict, 1), (self._blind, 0), (self._copy, 0))
+        self._answers = card(summary, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._message.hide()
