@@ -211,14 +211,16 @@ async def test_the_start_of_an_engine_is_shown_with_its_parts(home):
 async def test_peers_scroll_and_sort_and_those_that_are_gone_come_last(home):
     peers = [replace(PEER, id=f"12D3KooW{n:044d}", name=f"Peer {n:03}", received=n, round=500 - n) for n in range(100)]
     peers.append(replace(PEER, id="12D3KooWgone", name="Peer gone", received=9999, connection="gone"))
+    peers.append(replace(PEER, id=f"12D3KooW{'m' * 44}", name="", received=0))
     async with engine_of(home, replace(CONTRIBUTING, peers={peer.id: peer for peer in peers})) as engine, watching(home) as pilot:
         await until_shown(pilot, "Peer 099")
         assert "examples ▾" in text(pilot.app.screen)
         await pilot.press("ctrl+end")
         await until_shown(pilot, "Peer gone")
+        assert re.findall(r"Peer gone|12D3KooWm+…", text(pilot.app.screen)) == [f"12D3KooW{'m' * 18}…", "Peer gone"]
         await pilot.press("ctrl+home", *("s" * 5))  # reward, model, reached, opinion, then the first column
         await until_shown(pilot, "peer ▾")
-        await until(pilot, lambda: names(pilot)[:2] == ["Peer 000", "Peer 001"])
+        await until(pilot, lambda: names(pilot)[:2] == ["Peer 000", "Peer 001"])  # below the one without a name
         await pilot.press("s")
         await until(pilot, lambda: names(pilot)[:2] == ["Peer 000", "Peer 001"] and "round ▾" in text(pilot.app.screen))
         engine.publisher.publish(events.PeerChanged(peer=replace(peers[7], round=900)))

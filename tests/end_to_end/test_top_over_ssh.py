@@ -1,8 +1,8 @@
 """`waggle top` through a real ssh, on the loopback: it shows the engine, obeys keys, and leaves the terminal as it was."""
 
 import contextlib
+import getpass
 import os
-import pwd
 import shutil
 import socket
 import subprocess
@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from cli import parity
-from cli.terminal import Terminal
 from end_to_end.programs import ENVIRONMENT, WAGGLE
 from waggle.core import paths
 
@@ -40,14 +39,15 @@ def ssh_to_here(folder: Path) -> Iterator[list[str]]:
         try:
             assert b"Server listening" in server.stderr.readline()
             options = ("StrictHostKeyChecking=no", f"UserKnownHostsFile={folder}/known", "LogLevel=ERROR", "BatchMode=yes")
-            name = pwd.getpwuid(os.geteuid()).pw_name
             yield ["ssh", "-F", "none", "-p", str(port), "-i", str(folder / "key"), *(f"-o{each}" for each in options),
-                   f"{name}@127.0.0.1"]  # fmt: skip
+                   f"{getpass.getuser()}@127.0.0.1"]  # fmt: skip
         finally:
             server.terminate()
 
 
 def test_top_works_through_ssh(tmp_path):
+    from cli.terminal import Terminal  # which Windows has not
+
     home = paths.Home(tmp_path / "home").prepare()
     command = ["env", f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", *WAGGLE, "top", "--home", str(home.root)]
     with ssh_to_here(tmp_path) as ssh, parity.recording_engine(home) as engine:

@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.theme import BUILTIN_THEMES
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer
@@ -28,6 +29,7 @@ from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.core.message import plain
 from waggle.protocol import commands
+from waggle.protocol.state import State
 from waggle.protocol.text import pauses
 from waggle.protocol.text.status_text import Action, sentence
 
@@ -104,6 +106,7 @@ class Top(App[int]):
         self._peers_panel, self._peer_table = Vertical(id="peers", classes="panel"), PeerTable()
         self._log_lines = LogLines(home.logs)
         self._offered: Action = "none"  # what the status offers
+        self._drawn: tuple[State | None, str, Size] = (None, "", Size())
         self.register_theme(THEME)
         self.theme = THEME.name
 
@@ -140,6 +143,9 @@ class Top(App[int]):
     def _show_engine(self) -> None:
         """Show the newest State. Each part is drawn again only if it says something else."""
         state, trouble = self._engine.state, self._engine.trouble
+        if state is self._drawn[0] and (trouble, self.size) == self._drawn[1:]:
+            return
+        self._drawn = state, trouble, self.size
         room = max(20, self.size.width - 4)  # cells within a panel
         self._heading_line.show(panels.heading(state, self._host, self.size.width))
         self._status_lines.show(panels.status(state, trouble))

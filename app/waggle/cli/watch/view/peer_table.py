@@ -76,8 +76,11 @@ class PeerTable(DataTable[Text]):
 
     def show(self, peers: Iterable[PeerInfo]) -> None:
         """Show these peers. Rows that stay the same are left alone."""
-        self._peers = {peer.id: peer for peer in peers}
-        rows = {name: _words(peer) for name, peer in self._peers.items()}
+        before, self._peers = self._peers, {peer.id: peer for peer in peers}
+        rows = {
+            name: self._words_by_peer[name] if before.get(name) == peer and not peer.doubted_until else _words(peer)
+            for name, peer in self._peers.items()
+        }
         if rows != self._words_by_peer:
             for gone in self._words_by_peer.keys() - rows.keys():
                 self.remove_row(gone)
@@ -114,16 +117,15 @@ class PeerTable(DataTable[Text]):
         """Put the rows in order, and mark the column by which."""
         rank = COLUMNS[self._order].rank
         ordered = sorted(self._peers.values(), key=lambda peer: (peer.connection == "gone", rank(peer), peer.name, peer.id))
-        places = {
-            self._words_by_peer[peer.id][0]: place for place, peer in enumerate(ordered)
-        }  # its words end with a part of its id
+        first_words = (self._words_by_peer[peer.id][0] for peer in ordered)  # which end with a part of the id
+        places = {words: place for place, words in enumerate(first_words)}
         for number, column in enumerate(self.ordered_columns):
             column.label = _label(COLUMNS[number], MARK if number == self._order else " " * len(MARK))
         self.sort(COLUMNS[0].title, key=lambda cell: places.get(cell.plain, len(places)))
 
 
 def _words(peer: PeerInfo) -> tuple[str, ...]:
-    return tuple(plain(column.words(peer)) for column in COLUMNS)
+    return tuple(_cut(column.words(peer), column.width) for column in COLUMNS)
 
 
 def _label(column: Column, mark: str) -> Text:
@@ -132,4 +134,4 @@ def _label(column: Column, mark: str) -> Text:
 
 def _cell(column: Column, words: str, style: str) -> Text:
     """Rich's text shows a stranger's words as they are; a plain string would be read as markup."""
-    return Text(_cut(words, column.width), style=style, justify="right" if column.is_number else "left", no_wrap=True)
+    return Text(words, style=style, justify="right" if column.is_number else "left", no_wrap=True)
