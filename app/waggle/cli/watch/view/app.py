@@ -75,6 +75,7 @@ class Top(App[int]):
     #nobody { height: 1; display: none; }
     #peers.-empty { PeerTable { display: none; } #nobody { display: block; } }
     .-stale { text-style: dim; }
+    Toast, Toast.-error { background: $background; color: $foreground; border: round $error; padding: 0 1; }
     Footer { background: $background; FooterKey { background: $background; } }
 
     .-tall { #charts { height: 2fr; min-height: 11; max-height: 22; } #peers { height: 3fr; } #log { height: 2fr; } }
