@@ -41,9 +41,10 @@ def leave_out(*names: str) -> None:
 
 
 def app() -> None:
-    """Import the network part, every page of the window and the race, and open the starter model."""
+    """Import the network part, every page of the window, the view of `waggle top` and the race, and open the starter model."""
     import qasync  # noqa: F401
 
+    import waggle.cli.watch.view.app
     import waggle.gui
     import waggle.practice.race
     from waggle.core import paths

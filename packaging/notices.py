@@ -42,22 +42,26 @@ def write(folder: Path) -> None:
 
 
 def shipped() -> Iterator[Distribution]:
-    """The installed distributions that the product depends on, directly or indirectly."""
-    requirements = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    requirements += locked.BY_ITSELF
-    names = set[str]()
-    while requirements:
-        needed = Requirement(requirements.pop())
-        name = re.sub(r"[-_.]+", "-", needed.name).lower()
-        if name in app_contents.NOWHERE or name in names or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+    """The installed distributions that the product depends on, directly or indirectly, also by an extra of another one."""
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    waiting = [(text, {""}) for text in (*project["dependencies"], *locked.BY_ITSELF)]
+    extras_by_name = dict[str, set[str]]()
+    while waiting:
+        text, asked_by = waiting.pop()
+        needed = Requirement(text)
+        name, extras = locked.normalised(needed.name), {"", *needed.extras}
+        if name in app_contents.NOWHERE or extras <= extras_by_name.get(name, set()):
             continue
-        names.add(name)
+        if needed.marker and not any(needed.marker.evaluate({"extra": extra}) for extra in asked_by):
+            continue
         try:
             part = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:  # excluded on purpose: pycosat on Windows, torch on a Mac
             continue
-        requirements += part.requires or []
-        yield part
+        if name not in extras_by_name:
+            yield part
+        extras_by_name[name] = extras | extras_by_name.get(name, set())
+        waiting += [(each, extras) for each in part.requires or []]
 
 
 def licence(part: Distribution) -> str:

@@ -27,7 +27,7 @@ NEEDS = {  # words without which a command cannot be understood
 }  # fmt: skip
 
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
+HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy", "textual")
 
 
 def test_no_heavy_import_happens_before_the_arguments_are_understood():

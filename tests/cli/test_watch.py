@@ -1,25 +1,17 @@
-"""`waggle engine` on a terminal and `waggle top`: lines for people, and never a byte of a stranger that a terminal would obey."""
+"""`waggle engine` on a terminal: lines for people, and never a byte of a stranger that a terminal would obey."""
 
-import io
 import os
 import re
 import select
-import subprocess
 import sys
-import time
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
-from cli import parity
 from protocol.text.test_status_text import READY
-from waggle.cli.main import main
-from waggle.cli.watch import followed, terminal_writer
-from waggle.cli.watch.plot import plot
-from waggle.cli.watch.screen import screen
+from waggle.cli.watch import terminal_writer
+from waggle.cli.watch.plot import plot, spread
 from waggle.cli.watch.words import first_answer_line, live_line, round_line
-from waggle.core import paths
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import State, apply
 
@@ -63,51 +55,17 @@ def test_the_live_line_says_what_happens_or_what_it_waits_for():
 
 
 def test_a_chart_is_as_high_as_its_values():
-    assert plot([0.0, 0.5, 1.0], 3, 1) == [" ▄█"]
-    assert plot([0.0, 0.5, 1.0], 3, 2) == ["  █", " ██"]
-    assert plot([1.0, 1.0, 0.0, 0.0], 2, 1) == ["█ "], "two values a column"
-    assert plot([], 5, 2) == ["", ""]
-    assert plot([0.0, 0.0], 5, 1) == ["  "]
+    assert plot([0.0, 0.5, 1.0], 1, 1.0) == ["▁▄█"], "0 is a thin line"
+    assert plot([None, 0.5, 1.0], 2, 1.0) == ["  █", " ██"]
+    assert plot([2.0], 2, 1.0) == ["█", "█"], "what is too high is cut"
+    assert plot([], 2, 1.0) == ["", ""]
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 20), (120, 34)])
-def test_the_screen_shows_the_loop_the_chart_and_the_peers_and_obeys_nobody(width, height):
-    peer = replace(PEER, model="evil\x1b[2Jmodel", name="[red]x")
-    state = replace(CONTRIBUTING, peers={"p": peer}, rounds=tuple(replace(SUMMARY, round=n, reward=n / 40) for n in range(38)))
-    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=False)
-    console.print(screen(state, "", width, height), height=height)
-    text = console.file.getvalue()
-    assert "\x1b" not in text
-    assert "gathering > learning" in text
-    assert "12 of 64 answers" in text
-    assert "round    37  held-out  15.6%  reward 0.925" in text
-    assert "█" in text
-    assert "[red]x" in text
-    assert "Peers: 1 train with you" in text
-    assert len(text.splitlines()) == height
-
-
-def test_top_without_a_terminal_prints_the_view_once(tmp_path, capsys):
-    home = paths.Home(tmp_path).prepare()
-    with parity.recording_engine(home):
-        assert main(["--home", str(tmp_path), "top"]) == 0
-    assert "Waggle: Maths swarm" in capsys.readouterr().out
-    assert main(["--home", str(tmp_path), "top"]) == 1
-    assert "No engine is running" in capsys.readouterr().err
-
-
-def test_an_engine_that_a_window_has_is_asked_again_and_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(followed, "POLL_SECONDS", 0.05)
-    home = paths.Home(tmp_path).prepare()
-    with parity.recording_engine(home):  # it refuses followers, as such an engine does
-        engine = followed.FollowedEngine(home)
-        engine.start()
-        first = engine.state.at
-        deadline = time.monotonic() + 30
-        while engine.state.at <= first + 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert engine.state.at > first + 2
-        engine.close()
+def test_points_are_spread_over_the_columns_of_their_rounds():
+    assert spread([(0, 0.0), (1, 1.0)], 0, 1, 4) == [0.0, 0.0, 1.0, 1.0]
+    assert spread([(0, 1.0), (1, 0.0), (2, 0.5), (3, 0.5)], 0, 3, 2) == [0.5, 0.5], "the mean of two rounds"
+    assert spread([(2, 0.5)], 0, 3, 4) == [None, None, 0.5, 0.5], "the value before stays"
+    assert spread([], 0, 0, 2) == [None, None]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
@@ -132,31 +90,3 @@ def test_a_terminal_gets_a_line_for_each_round_and_what_happens_now():
     assert "The disk\ufffd[2J is slow." in text
     assert "Stopped. Everything is kept." in text
     assert b"\x1b[2J" not in raw
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
-def test_top_shows_an_engine_on_a_terminal_obeys_keys_and_leaves_the_terminal_as_it_was(tmp_path):
-    import termios
-
-    home = paths.Home(tmp_path).prepare()
-    person, terminal = os.openpty()
-    before = termios.tcgetattr(terminal)
-    command = [sys.executable, "-m", "waggle", "top", "--home", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm"}
-    with parity.recording_engine(home) as engine:
-        with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, env=environment) as program:
-            deadline, raw = time.monotonic() + 60, b""
-            while b"Maths swarm" not in raw and time.monotonic() < deadline:
-                raw += os.read(person, 1 << 16) if select.select([person], [], [], 0.1)[0] else b""
-            os.write(person, b"p")
-            while "Pause" not in engine.sent and time.monotonic() < deadline:
-                raw += os.read(person, 1 << 16) if select.select([person], [], [], 0.1)[0] else b""
-            os.write(person, b"q")
-            while program.poll() is None and time.monotonic() < deadline:
-                raw += os.read(person, 1 << 16) if select.select([person], [], [], 0.1)[0] else b""
-            assert (program.wait(30), program.stderr.read()) == (0, b"")
-        assert "Pause" in engine.sent
-    assert "Maths swarm" in CODES.sub("", raw.decode(errors="replace"))
-    assert termios.tcgetattr(terminal) == before
-    os.close(person)
-    os.close(terminal)

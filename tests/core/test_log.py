@@ -108,3 +108,14 @@ def test_a_flood_of_one_debug_message_is_cut_short_and_counted():
 
 def test_nothing_logged_is_nothing_found(tmp_path):
     assert list(log.lines(tmp_path / "none")) == []
+
+
+def test_the_end_of_a_long_log_is_read_alone(tmp_path):
+    (tmp_path / "waggle.log").write_text("".join(f"line {number}\n" for number in range(100_000)), encoding="utf-8")
+    assert log.newest_lines(tmp_path, 2) == ["line 99998", "line 99999"]
+    first, *_ = everything = log.newest_lines(tmp_path, 100_000)
+    assert len(everything) < 2000
+    assert first.startswith("line "), "no half of a line"
+    (tmp_path / "waggle.log").write_text("a\nb\n", encoding="utf-8")
+    assert log.newest_lines(tmp_path, 9) == ["a", "b"]
+    assert log.newest_lines(tmp_path / "nowhere", 9) == []

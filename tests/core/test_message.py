@@ -83,6 +83,13 @@ def test_as_text_it_is_english():
     assert msgspec.json.encode(Envelope(FULL), enc_hook=english) == b'{"words":"The disk is full: 1,234.5 of 2000 GB."}'
 
 
+def test_a_value_that_is_a_sentence_ends_with_its_own_full_stop():
+    assert Message("It cannot be used: %1.", "No users.") == "It cannot be used: No users."
+    assert Message("It cannot be used: %1.", "no users") == "It cannot be used: no users."
+    assert Message("%1. %2.", "One.", Message("Two.")) == "One. Two."
+    assert Message("Wait %1.5 s: %2", 0, "Now.") == "Wait 0.5 s: Now.", "a full stop within a word is none"
+
+
 def test_what_strangers_wrote_is_on_one_line_and_short():
     message = Message("%1 says %2.", "a\nb\u202ec\x1b[31m", "x" * 10_000)
     assert message.startswith("a b\ufffdc\ufffd[31m says xxx")

@@ -1,11 +1,13 @@
 """Commands with a real engine: joining by a link, a setting that needs a new start, and a setting that has to be undone."""
 
+import asyncio
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from end_to_end.programs import ENVIRONMENT, WAGGLE, Program, running
 from waggle.cli.shared.engine import status
-from waggle.cli.watch.followed import FollowedEngine
+from waggle.cli.watch.followed import STOPPED, FollowedEngine
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 
@@ -78,7 +80,7 @@ def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_c
     with running(service(home)), socket.socket() as occupied:
         wait_until_contributing(home)
         watched = FollowedEngine(paths.Home(home))
-        watched.start()
+        threading.Thread(target=asyncio.run, args=(watched.follow(),), daemon=True).start()
         changed = waggle(home, "set", "learning.rule=dapo", "computer.cpu_percent=90")
         assert (changed.returncode, changed.stdout) == (0, "learning.rule = dapo\ncomputer.cpu_percent = 90\n")
         assert "A new start is needed for learning.rule: the engine starts again." in changed.stderr
@@ -99,7 +101,7 @@ def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_c
         assert (refused.returncode, "There is no model in /nowhere" in refused.stderr) == (1, True)
         wait_until(lambda: watched.state.rounds and watched.state.settings.computer.cpu_percent == 80, "nothing was followed")
         assert waggle(home, "stop").returncode == 0
-        wait_until(lambda: watched.ended == "The engine has ended.", "its end was not noticed")
+        wait_until(lambda: watched.trouble == STOPPED, "its end was not noticed")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")

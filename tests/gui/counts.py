@@ -3,14 +3,13 @@
 A surface that says nothing of a count now is left out.
 """
 
-import io
 import re
 
 from PySide6.QtWidgets import QApplication
-from rich.console import Console
 
 from waggle.cli.control import status as status_command
-from waggle.cli.watch.screen import screen
+from waggle.cli.watch.view import panels
+from waggle.cli.watch.words import round_line
 from waggle.engine.services.training_figures import training_status
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.tray import tooltip
@@ -23,9 +22,10 @@ from waggle.gui.pages.you.page import YouPage
 from waggle.gui.pages.you.share_card import share_card_figures
 from waggle.network.web import training_metrics, training_page
 from waggle.protocol.events import TrainingHistory
+from waggle.protocol.figures import newest_score
 from waggle.protocol.state import State
 
-WIDTH, HEIGHT = 110, 34
+TOP = (panels.loop_title, panels.score_title, panels.reward_title, panels.peers_title, panels.figures)  # panels with counts
 Counts = dict[str, dict[str, float]]  # by count, then by surface
 WORDS = {"one": 1, "nobody": 0, "only": 1}
 
@@ -59,9 +59,9 @@ class Surfaces:
         self.tray = tooltip(self.state)
         self.status = status_command.describe(self.state, self.now)
         self.facts = status_command.facts(self.state)
-        console = Console(width=WIDTH, height=HEIGHT, file=io.StringIO())
-        console.print(screen(self.state, "", WIDTH, HEIGHT), height=HEIGHT)
-        self.top = console.file.getvalue()
+        self.top = "\n".join(words(self.state).plain for words in TOP)
+        score, members = newest_score(self.state), len(self.state.members)
+        self.line = "".join(round_line(last, score, members) for last in self.state.rounds[-1:])
         training = training_status(self.state, ready, TrainingHistory(rounds=(), held_out=()))
         self.page, self.metrics = training_page.html(training), "\n".join(training_metrics.lines(training))
 
@@ -95,14 +95,14 @@ class Surfaces:
                 "tray": number_in(self.tray, r"round (\d+)"),
                 "waggle status --json": float(facts["round"]),
                 "waggle top": number_in(self.top, r"Round (\d+)"),
-                "chart of waggle top": number_in(self.top, r"Reward of ([\d,]+) round"),
+                "chart of waggle top": number_in(self.top, r"of ([\d,]+) round"),
                 "status page": number_in(self.page, r'<div class="figure">(\d+)</div><h2>round<'),
                 "metrics": self.metric("waggle_node_round"),
             },
             "tokens a second": {
                 "status bar": number_in(self.bar, r"([\d,]+) tokens/s"),
                 "waggle status --json": _rounded(facts["tokens_per_second"]),
-                "chart of waggle top": number_in(self.top, r"([\d,]+) tokens/s *─"),
+                "waggle top": number_in(self.top, r"([\d,]+)\s+tokens/s"),
                 "status page": number_in(self.page, r'Tokens per second</td><td class="number">(\d+)'),
                 "metrics": _rounded(self.metric("waggle_node_tokens_per_second")),
             },
@@ -111,8 +111,8 @@ class Surfaces:
                 "Progress": number_in(self.progress, r"gets (\d+) of 100"),
                 "waggle status": _share(self.status, r"score: (\d+) of (?:a first )?(\d+)"),
                 "waggle status --json": _rounded(100 * score.right / score.total if score else None),
-                "waggle top": _share(self.top, r"held-out (\d+) of (\d+)"),
-                "line of a round": _rounded(number_in(self.top, r"held-out +([\d.]+)%")),
+                "waggle top": _share(self.top, r"Held-out score (\d+) of (\d+)"),
+                "line of a round": _rounded(number_in(self.line, r"held-out +([\d.]+)%")),
                 "status page": _share(self.page, r'<div class="note">(\d+) of (\d+), before'),
                 "metrics": _rounded(_hundred(self.metric("waggle_node_held_out_ratio"))),
             },

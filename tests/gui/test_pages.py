@@ -31,7 +31,6 @@ from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, Roun
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
@@ -572,15 +571,6 @@ def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told
     window._store.flush()
     assert good._latest is None
     assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
-
-
-def test_tomorrow_morning_is_the_next_eight_o_clock() -> None:
-    import time
-
-    evening = time.mktime((2026, 3, 4, 22, 30, 0, 0, 0, -1))
-    night = time.mktime((2026, 3, 5, 2, 30, 0, 0, 0, -1))
-    morning = time.mktime((2026, 3, 5, 8, 0, 0, 0, 0, -1))
-    assert tomorrow_morning(evening) == tomorrow_morning(night) == morning
 
 
 RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, parts=4, at=5.0)]

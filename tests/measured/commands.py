@@ -85,7 +85,7 @@ def measure(folder: Path) -> dict[str, object]:
         guest.run(f"join {folder}/ours.waggle --yes")
         join_s = time.monotonic() - began
         wait(guest.home, lambda state: bool(state.members))
-        for line in ("why", "peers", "top", "pause --for 1h", "resume", f"export {folder}/trained --no-gguf", "leave", "swarms"):
+        for line in ("why", "peers", "pause --for 1h", "resume", f"export {folder}/trained --no-gguf", "leave", "swarms"):
             guest.run(line)
         wait(guest.home, lambda state: state.round >= ROUNDS)
         guest.run("stop")

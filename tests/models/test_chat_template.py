@@ -224,10 +224,11 @@ def test_a_template_that_the_computer_cannot_render_now_is_not_given_up(tmp_path
         load(folder_with(tmp_path, QWEN.replace("helpful", "patient")))
 
 
-def test_fit_says_that_a_model_is_trained_without_chat(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("reason", ["no users", "no users."])
+def test_fit_says_that_a_model_is_trained_without_chat(tmp_path, capsys, reason):
     folder = tmp_path / "model"
     shutil.copytree(paths.starter(), folder)
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('no users') }}")
+    (folder / "chat_template.jinja").write_text(f"{{{{ raise_exception('{reason}') }}}}")
     assert main.main(["fit", str(folder), "--home", str(tmp_path / "home")]) == 0
     fits, no_chat = capsys.readouterr().out.splitlines()
     assert fits.startswith("Fits: ")

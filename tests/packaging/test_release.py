@@ -106,6 +106,7 @@ def test_every_part_is_named_with_its_version_its_licence_and_its_text(folder):
     assert (sbom["bomFormat"], sbom["specVersion"]) == ("CycloneDX", "1.6")
     names = {part["name"].lower() for part in sbom["components"]}
     assert {"torch", "pyside6_essentials", "reasoning_gym", "hivemind", "msgspec", "python", "go-libp2p-daemon"} <= names
+    assert {"textual", "linkify-it-py"} <= names, "also what one package asks of another as an extra"
     assert not names & {"pytest", "mypy", "pyinstaller", "atheris"}
     for part in sbom["components"]:
         assert part["version"], part

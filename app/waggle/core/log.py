@@ -14,6 +14,7 @@ from pathlib import Path
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES, FILES = 1_000_000, 4  # 4 MB in all
+END_BYTES = 16_384  # of the log that a view of its last lines reads
 SECRETS = re.compile(r"(\bhf_)\w{8,}|(#key=)[\w-]+|(\b(?:password|passphrase|token)\b['\"]?\s*[=:]\s*)\S+", re.IGNORECASE)
 FLOOD_S, FLOOD_LINES = 10.0, 20  # of one DEBUG message, so many lines pass in this time (s)
 MAX_MESSAGES = 1000  # that the flood filter remembers; Waggle has fewer
@@ -117,6 +118,19 @@ def lines(folder: Path, *, level: str = "INFO", word: str = "") -> Iterator[str]
                 keep = (parts[2] in levels or parts[2] == "CRITICAL") and word.lower() in line.lower()
             if keep:
                 yield line
+
+
+def newest_lines(folder: Path, count: int) -> list[str]:
+    """The last log lines of the present file, at most `count`, oldest first. However long the log is, its end alone is read."""
+    try:
+        with (folder / "waggle.log").open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - END_BYTES))
+            text = file.read(END_BYTES).decode("utf-8", errors="replace")
+    except OSError:  # nothing was logged yet, or the file is being renamed
+        return []
+    whole = text.splitlines() if end <= END_BYTES else text.splitlines()[1:]
+    return whole[-count:]
 
 
 def _age(path: Path) -> int:

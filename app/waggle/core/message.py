@@ -12,6 +12,7 @@ import msgspec
 
 LONGEST = 2000  # characters of a text in a message
 PLACE = re.compile(r"%(\d|n)")
+WITH_FULL_STOP = re.compile(r"%(\d|n)(\.(?=\s|$))?")
 
 
 def plain(words: str) -> str:
@@ -25,15 +26,25 @@ def plain(words: str) -> str:
 
 
 def filled(words: str, values: Sequence[str], amount: str = "") -> str:
-    """The words with their values in place, all in one pass: a value may contain "%1". A place without a value stays."""
+    """The words with their values in place, all in one pass: a value may contain "%1". A place without a value stays.
+
+    A value that is a sentence, such as the words of another program, ends with its own full stop and gets no second one.
+    """
 
     def value(place: re.Match[str]) -> str:
-        if place[1] == "n":
-            return amount or place[0]
-        number = int(place[1])
-        return values[number - 1] if 0 < number <= len(values) else place[0]
+        text = _value_at(place, values, amount)
+        full_stop = place[2] or ""
+        return text if text.endswith(".") else text + full_stop
 
-    return PLACE.sub(value, words)
+    return WITH_FULL_STOP.sub(value, words)
+
+
+def _value_at(place: re.Match[str], values: Sequence[str], amount: str) -> str:
+    """What stands for a place: its value, or without one the place itself."""
+    if place[1] == "n":
+        return amount or "%n"
+    number = int(place[1])
+    return values[number - 1] if 0 < number <= len(values) else f"%{place[1]}"
 
 
 class Figure(NamedTuple):

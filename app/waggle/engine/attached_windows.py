@@ -50,7 +50,7 @@ async def follow_service(home: Home, queue: CommandQueue, writer: LineWriter, *,
 
     With `has_overrides`, warn that the settings of the command line are ignored.
     """
-    connection = await _connect(home)
+    connection = await connect(home)
     if connection is None:
         return False
     last: AnyEvent | None = None
@@ -73,7 +73,7 @@ async def follow_service(home: Home, queue: CommandQueue, writer: LineWriter, *,
 
 
 @dataclass(frozen=True)
-class _Connection:
+class Connection:
     """A connection to the followed engine, and its first line, a Snapshot."""
 
     reader: asyncio.StreamReader
@@ -81,8 +81,8 @@ class _Connection:
     first: bytes
 
 
-async def _connect(home: Home) -> _Connection | None:
-    """Return None if no engine is running, or if it belongs to a window."""
+async def connect(home: Home) -> Connection | None:
+    """Begin to follow the engine of a home. Returns None if no engine is running, or if it belongs to a window."""
     try:
         sock = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
         sock.setblocking(False)
@@ -94,10 +94,10 @@ async def _connect(home: Home) -> _Connection | None:
     if not first:
         stream.close()
         return None
-    return _Connection(reader, stream, first)
+    return Connection(reader, stream, first)
 
 
-async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> _Connection | None:
+async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> Connection | None:
     """Connect to the engine that follows one that ended; return None if none starts in time, or the window closes."""
     part = Message("Waiting for the engine that runs without a window")
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
@@ -105,7 +105,7 @@ async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> _Co
     ends = time.monotonic() + RECONNECT_SECONDS
     while not queue.stopped and time.monotonic() < ends:
         await asyncio.sleep(RECONNECT_POLL_SECONDS)
-        if connection := await _connect(home):
+        if connection := await connect(home):
             return connection
     return None
 
@@ -126,7 +126,7 @@ async def _first_snapshot(reader: asyncio.StreamReader, stream: asyncio.StreamWr
     return line if line.endswith(b"\n") and isinstance(json_lines.event(line), Snapshot) else b""
 
 
-async def _forward(connection: _Connection, writer: LineWriter, queue: CommandQueue) -> AnyEvent | None:
+async def _forward(connection: Connection, writer: LineWriter, queue: CommandQueue) -> AnyEvent | None:
     """Forward lines until the connection ends or the window closes; return the last event."""
     last, followed = b"", FollowedEngine(connection.stream)
     queue.attach(followed)

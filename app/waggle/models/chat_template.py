@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError
-from waggle.core.message import Message, as_message, plain
+from waggle.core.message import Message, as_message
 from waggle.core.system.os_faults import fault_of
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.tasks.sandbox import messages
@@ -29,7 +29,7 @@ class ChatTemplateError(ModelError):
 
     def __init__(self, title: str, advice: str, *, reason: str) -> None:
         super().__init__(title, advice)
-        self.reason = as_message(reason if isinstance(reason, Message) else plain(reason).rstrip("."))
+        self.reason = as_message(reason)
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,12 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.events_models import ModelChoice
 from waggle.protocol.state import AnyEvent, Snapshot, State
+from waggle.protocol.text import pauses
 
 SOON_MS = 60_000
 SECOND = """
@@ -360,7 +360,7 @@ def test_a_strangers_specialty_is_no_markup_in_a_notification(
 
 
 def test_ways_to_pause_name_their_end() -> None:
-    hour, tomorrow, away, after = (command for _words, command in pause_menu.ways(1000.0))
+    hour, tomorrow, away, after = (command for _words, command in pauses.for_a_while(1000.0))
     assert (hour.seconds, hour.until) == (3600, None), "the engine's clock may be another"
     assert tomorrow.seconds is not None
     assert 0 < tomorrow.seconds < 2 * 86_400

@@ -11,6 +11,7 @@ from waggle.cli.shared.model_argument import model_of
 from waggle.cli.shared.options import add_home, add_settings
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import hub_token, paths, settings
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.models.gguf import conversion
@@ -40,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
         return say_json({"fits": fit.fits, "answers_an_hour": fit.answers_an_hour, "says": fit.sentence, "no_chat": no_chat})
     sys.stdout.write(f"{fit.sentence}\n")
     if no_chat:
-        sys.stdout.write(f"Its chat template cannot be used, so it is trained in plain text, without chat: {no_chat}.\n")
+        words = Message("Its chat template cannot be used, so it is trained in plain text, without chat: %1.", no_chat)
+        sys.stdout.write(f"{words}\n")
     return 0
 
 

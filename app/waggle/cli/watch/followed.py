@@ -1,73 +1,78 @@
-"""The State of a running engine, followed in a thread: by its events, or where a window has it, by asking each second."""
+"""The State of the engine of a home, followed by its events, or where a window has it, by asking each second."""
 
-import threading
+import asyncio
+import contextlib
 
 from msgspec.structs import replace
 
 from waggle.cli.shared.engine import ask, status
 from waggle.core import paths
-from waggle.core.errors import EngineError, WaggleError
-from waggle.engine.control import server
+from waggle.core.errors import WaggleError
+from waggle.engine.attached_windows import Connection, connect
 from waggle.protocol import commands, json_lines
-from waggle.protocol.events import CommandRefused, EngineFailed, TrainingHistory
+from waggle.protocol.events import Ready, TrainingHistory
 from waggle.protocol.state import Snapshot, State, apply
 
 POLL_SECONDS = 1.0
+STOPPED = "The engine has stopped. Everything is kept."
+CRASHED = "The engine has ended without a word. `waggle log` may say why."
 
 
 class FollowedEngine:
-    """`state` is the newest State, with the long history. `ended` says why it is the last one; empty until then."""
+    """`state` is the newest State, with the long history. `trouble` says why it is not that of now; empty while it is."""
 
     def __init__(self, home: paths.Home) -> None:
         """Raises EngineError if no engine runs for this home."""
         self._home = home
         self.state = status(home)
-        self.ended = ""
-        for answer in ask(home, commands.QueryHistory(id=commands.new_id())):
-            if isinstance(answer, TrainingHistory):
-                self.state = apply(self.state, answer)
-        self._closed = threading.Event()
+        self.trouble = ""
 
-    def start(self) -> None:
-        """Follow it from now on."""
-        threading.Thread(target=self._follow, name="follow", daemon=True).start()
+    async def follow(self) -> None:
+        """Follow this engine, and each that starts after it, until this is cancelled."""
+        while True:
+            try:
+                if (connection := await connect(self._home)) is not None:
+                    await self._read(connection)
+                else:
+                    await asyncio.to_thread(self._ask)
+            except WaggleError as error:
+                self.trouble = self.trouble or f"{error.title} {error.advice}".strip()
+            await asyncio.sleep(POLL_SECONDS)
 
-    def close(self) -> None:
-        """Follow no longer."""
-        self._closed.set()
-
-    def _follow(self) -> None:
-        try:
-            if not self._read_events():
-                self._poll()
-        except WaggleError as error:
-            self.ended = f"{error.title} {error.advice}".strip()
-        except OSError:
-            self.ended = "The engine has ended."
-
-    def _read_events(self) -> bool:
-        """Fold events until the connection ends; return False if a window has this engine, which nobody else may follow."""
-        with server.connect(self._home, server.CONNECT_SECONDS) as connection:
-            connection.settimeout(None)
-            connection.sendall(json_lines.line(commands.Follow(id="top")))
-            for line in connection.makefile("rb"):
+    async def _read(self, connection: Connection) -> None:
+        """Fold events until the connection ends. Raises EngineError for an engine of another version."""
+        line, self.trouble = connection.first, ""
+        with contextlib.closing(connection.stream) as stream, contextlib.suppress(ConnectionError, ValueError):  # a line too long
+            while line.endswith(b"\n"):
                 event = json_lines.event(line)
-                if isinstance(event, CommandRefused):
-                    return False
                 self.state = self._with_history(event.state) if isinstance(event, Snapshot) else apply(self.state, event)
-                if isinstance(event, EngineFailed):
-                    raise EngineError(event.title, event.advice)
-                if self._closed.is_set():
-                    return True
-        raise EngineError("The engine has ended.")
+                if isinstance(event, Snapshot | Ready):  # perhaps another model: the answer comes among the events
+                    stream.write(json_lines.line(commands.QueryHistory(id=commands.new_id())))
+                line = await connection.reader.readline()
+        self.trouble = _last_words(self.state)
 
-    def _poll(self) -> None:
-        while not self._closed.wait(POLL_SECONDS):
-            self.state = self._with_history(status(self._home))
+    def _ask(self) -> None:
+        """Ask for the State. Raises EngineError if no engine answers."""
+        state = status(self._home)
+        if _model(state) != _model(self.state) or not self.state.history:
+            for answer in ask(self._home, commands.QueryHistory(id=commands.new_id())):
+                state = apply(state, answer) if isinstance(answer, TrainingHistory) else state
+        self.state, self.trouble = self._with_history(state), ""
 
     def _with_history(self, state: State) -> State:
         """A State of the engine, which has no long history, with the one from before if it is of the same model."""
-        before = self.state
-        if (state.ready and state.ready.base) != (before.ready and before.ready.base):
+        if state.history or _model(state) != _model(self.state):
             return state
-        return replace(state, history=before.history, history_scores=before.history_scores)
+        return replace(state, history=self.state.history, history_scores=self.state.history_scores)
+
+
+def _model(state: State) -> str | None:
+    """What identifies the model in training; None before it is open."""
+    return state.ready.base if state.ready is not None else None
+
+
+def _last_words(state: State) -> str:
+    """How an engine whose connection has ended came to its end."""
+    if state.problem is not None:
+        return f"The engine has ended. {state.problem.title} {state.problem.advice}".strip()
+    return STOPPED if state.phase == "stopped" else CRASHED

@@ -14,6 +14,7 @@ from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.system_tray import logo_icon
 from waggle.protocol.commands import Resume, new_id
 from waggle.protocol.state import State
+from waggle.protocol.text import pauses
 from waggle.protocol.text.status_text import sentence
 
 LONGEST_TIP = 120  # characters: Windows cuts at 127
@@ -51,7 +52,7 @@ class TrayIcon(QObject):
         self.icon.activated.connect(self._open_on_click)
         self.icon.messageClicked.connect(self.raised)
         self._open.triggered.connect(self.raised)
-        self._pause.triggered.connect(lambda: self.commanded.emit(pause_menu.at_once()))
+        self._pause.triggered.connect(lambda: self.commanded.emit(pauses.at_once()))
         self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=new_id())))
         self._leave.triggered.connect(self.leave_wanted)
 

@@ -47,8 +47,9 @@ def test_the_way_and_the_reason_are_said(qapp: QApplication, choice: tuple[str, 
     assert words_of(*choice) == words
 
 
-def test_a_model_without_chat_is_explained(qapp: QApplication) -> None:
-    choice = PromptFormChoice(form="plain", why="trial", no_chat="a system message comes first")
+@pytest.mark.parametrize("reason", ["a system message comes first", "a system message comes first."])
+def test_a_model_without_chat_is_explained(qapp: QApplication, reason: str) -> None:
+    choice = PromptFormChoice(form="plain", why="trial", no_chat=reason)
     assert prompt_form_words(State(ready=ready(prompt_form=choice))) == (
         "Asked with the question alone. Its chat template cannot be used, so it is trained in plain text, without chat: "
         "a system message comes first."

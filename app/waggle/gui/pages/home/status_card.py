@@ -30,6 +30,7 @@ from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining
 from waggle.protocol.events import CommandDone, Phase
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
+from waggle.protocol.text import pauses
 from waggle.protocol.text.lesson_diagnosis import diagnosis
 from waggle.protocol.text.status_text import Sentence, sentence
 from waggle.protocol.zone import time_there
@@ -320,7 +321,7 @@ class StatusCard(QFrame):
             return
         match sentence(self._state).action:
             case "pause" | "pause_now" | "anyway":
-                self._ask(pause_menu.at_once())
+                self._ask(pauses.at_once())
             case "resume":
                 self._ask(Resume(id=new_id()))
             case "choose_training":

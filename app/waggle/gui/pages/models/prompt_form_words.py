@@ -1,5 +1,6 @@
 """How the model is asked, and why, in words."""
 
+from waggle.core.message import Message
 from waggle.gui.i18n.formatting import figure, later, tr
 from waggle.protocol.events import PromptFormChoice
 from waggle.protocol.state import State
@@ -25,8 +26,8 @@ def prompt_form_words(state: State) -> str:
     words = _reason_words(state, choice, form)
     if not choice.no_chat:
         return words
-    no_chat = tr("Its chat template cannot be used, so it is trained in plain text, without chat: %1.")
-    return f"{words} {no_chat.replace('%1', choice.no_chat)}"
+    no_chat = Message("Its chat template cannot be used, so it is trained in plain text, without chat: %1.", choice.no_chat)
+    return f"{words} {tr(no_chat)}"
 
 
 def _reason_words(state: State, choice: PromptFormChoice, form: str) -> str:

@@ -1,0 +1,19 @@
+"""A widget with a few words, drawn again only when they change, which spares a slow connection."""
+
+from typing import Any
+
+from textual.content import Content
+from textual.widgets import Static
+
+
+class Words(Static):
+    """Shows `Content`, which has no markup."""
+
+    def __init__(self, **names: Any) -> None:
+        super().__init__(markup=False, **names)
+        self._words = Content()
+
+    def show(self, words: Content) -> None:
+        if not words.is_same(self._words):
+            self._words = words
+            self.update(words)
