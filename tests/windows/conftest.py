@@ -28,6 +28,11 @@ def rig() -> Iterator[Rig]:
         yield windows
 
 
+@pytest.fixture(autouse=True)
+def same_priority() -> None:
+    """In place of the check of all other tests: the system may lower the priority of what runs for so long."""
+
+
 @pytest.fixture(scope="session")
 def results_folder(rig) -> Path:
     """Where the results of suites stay. The command that measures clears it for a new commit; without it, each session is new."""

@@ -49,15 +49,17 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
         tried = rig.run(rf"{place}\waggle-console.exe", "selftest", "--home", rf"C:\{attempt}", seconds=START_SECONDS)
         assert tried.returncode == 0, tried.stdout + tried.stderr
     figures["frozen_selftest_rc"] = tried.returncode
-    window = rig.start(rf"{place}\Waggle.exe", "--home", r"C:\upgraded", output=subprocess.DEVNULL)
-    try:
-        until_shown(rig, window, tmp_path / "frozen.png", 200)
-        until_recorded(window, rig.drive / "upgraded/events", events.RoundCompleted)
-        rig.picture(tmp_path / "frozen.png")
-        keep_picture(tmp_path / "frozen.png", "frozen")
-    finally:
-        window.kill()
-        rig.end_programs()
+    for home, picture in ((r"C:\first", "first_start"), (r"C:\upgraded", "home")):
+        window = rig.start(rf"{place}\Waggle.exe", "--home", home, output=subprocess.DEVNULL)
+        try:
+            until_shown(rig, window, tmp_path / "window.png", 200)
+            if picture == "home":
+                until_recorded(window, rig.drive / "upgraded/events", events.RoundCompleted)
+                rig.picture(tmp_path / "window.png")
+            keep_picture(tmp_path / "window.png", picture)
+        finally:
+            window.kill()
+            rig.end_programs()
     removed = rig.run(rf"{place}\uninstall.exe", "/S", f"_?={place}", seconds=START_SECONDS)
     assert removed.returncode == 0
     assert not (here / "Waggle.exe").exists()
