@@ -7,22 +7,10 @@ import language_models
 from PyInstaller.utils.hooks import copy_metadata
 
 module_collection_mode = "pyz+py"
-datas = [
-    entry
-    for name in (
-        "transformers",
-        "torch",
-        "tokenizers",
-        "safetensors",
-        "huggingface_hub",
-        "numpy",
-        "packaging",
-        "tqdm",
-        "peft",
-        "accelerate",
-    )
-    for entry in copy_metadata(name)
-]
+# When it is imported, it looks up the versions of packages that it needs, and of some that those need.
+datas = copy_metadata("transformers", recursive=True)
+for _package in ("torch", "peft", "accelerate"):
+    datas += copy_metadata(_package)
 hiddenimports = [
     "transformers.models",
     "transformers.core_model_loading",

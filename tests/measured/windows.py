@@ -4,10 +4,10 @@
     sudo WAGGLE_WINDOWS_RIG=FOLDER .venv/bin/python tests/measured/windows.py [--again] [PART ...]
 
 It builds the Windows in FOLDER if there is none (5 GB, from Debian's and Python's packages) and runs tests/windows part by part.
-The results stay in FOLDER: what has one is not run again, so that the command, run again, goes on where it ended or where a suite
-took longer than its time. Named parts are run anew; with `--again`, all are. Each figure that was measured at another commit than
-that of the file says so. A failure of a test there is laid to Wine, with the reason, or to Waggle. What Wine cannot show is said
-in tests/windows/rig.py.
+Results stay in FOLDER, and what has one is not run again: run again, the command goes on where it ended or where a suite
+took longer than its time. With `--again` all is run anew; named parts are run alone and anew. Each figure that was measured
+at another commit than that of the file says so. A failure there is laid to Wine, with the reason, or to Waggle. What Wine
+cannot show is said in tests/windows/rig.py.
 """
 
 import argparse
@@ -43,16 +43,16 @@ def main() -> int:
     figures_file.require_clean_tree()
     parser = argparse.ArgumentParser()
     parser.add_argument("--again", action="store_true", help="run every part anew")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"run these anew: {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"run only these, anew: {', '.join(PARTS)}")
     options = parser.parse_args()
     if unknown := set(options.parts) - PARTS.keys():
         parser.error(f"no part: {', '.join(sorted(unknown))}")
     state = Path(os.environ[FOLDER], "measured")
     state.mkdir(parents=True, exist_ok=True)
     commit = figures_file.source_commit()
-    for name in options.parts or (PARTS if options.again else ()):
-        forget(state, name)
-    for name in PARTS:
+    for name in options.parts or PARTS:
+        if options.parts or options.again:
+            forget(state, name)
         if not is_finished(measured(state, name)):
             measure(state, name, commit)
     results = {name: measured(state, name) for name in PARTS}

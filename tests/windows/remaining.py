@@ -37,9 +37,9 @@ class Results:
 
     def forget_begun(self) -> None:
         """Let those tests run again that somebody ended in their midst."""
-        kept = {test: result for test, result in self.read().items() if result != BEGAN}
+        ended = {test: result for test, result in self.read().items() if result != BEGAN}
         self.path.unlink(missing_ok=True)
-        for test, result in kept.items():
+        for test, result in ended.items():
             self.add(test, result)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import make_windows
 import pytest
+import smoke
 
 from waggle.protocol import events
 from windows.rig import PYTHON_PROGRAM
@@ -43,12 +44,19 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
     figures["windows_installer_mib"] = round(installer.stat().st_size / 2**20)
     figures["windows_installed_mib"] = round(sum(path.stat().st_size for path in frozen.rglob("*") if path.is_file()) / 2**20)
     shutil.copyfile(installer, rig.drive / "setup.exe")
-    place, here = r"C:\Waggle", rig.drive / "Waggle"
+    place, here = r"C:\programs\Waggle", rig.drive / "programs/Waggle"  # not beside the source, C:\waggle
+    for folder in ("programs", "new", "upgraded", "computing", "generic", "first"):
+        shutil.rmtree(rig.drive / folder, ignore_errors=True)
     for attempt in ("new", "upgraded"):
         assert rig.run(r"C:\setup.exe", "/S", f"/D={place}", seconds=START_SECONDS).returncode == 0
         tried = rig.run(rf"{place}\waggle-console.exe", "selftest", "--home", rf"C:\{attempt}", seconds=START_SECONDS)
         assert tried.returncode == 0, tried.stdout + tried.stderr
+        assert (here / "_internal").exists()
     figures["frozen_selftest_rc"] = tried.returncode
+    smoke.generic_model(rig.drive / "generic")
+    computing = ("selftest", "--home", r"C:\computing", "--set", r"model.folder=C:\generic")
+    generic = rig.run(rf"{place}\waggle-console.exe", *computing, seconds=START_SECONDS)
+    assert generic.returncode == 0, generic.stdout + generic.stderr
     for home, picture in ((r"C:\first", "first_start"), (r"C:\upgraded", "home")):
         window = rig.start(rf"{place}\Waggle.exe", "--home", home, output=subprocess.DEVNULL)
         try:

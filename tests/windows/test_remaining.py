@@ -36,8 +36,8 @@ def test_the_next_process_goes_on_behind_a_test_that_ended_the_first(tmp_path):
     assert not results.are_whole
     assert "2 deselected" in run_suite(suite, results)
     assert results.are_whole
-    found = {name.removeprefix("test_suite.py::"): result for name, result in results.read().items()}
-    assert found == {
+    of_suite = {name.removeprefix("test_suite.py::"): result for name, result in results.read().items()}
+    assert of_suite == {
         "test_passes": PASSED, "test_ends_its_process": BEGAN, "test_fails[a b]": FAILED, "test_fails[c]": PASSED,
         "test_cannot_be_cleaned_up": FAILED, "test_is_left_out": SKIPPED, WHOLE: WHOLE,
     }  # fmt: skip

@@ -24,15 +24,15 @@ def test_what_applies_of_a_suite_passes_there(rig, results_folder, figures, suit
     name = f"{suite.replace('/', '-')}.jsonl"
     results = Results(results_folder / name)
     run(rig, results, suite)
-    found = results.read()
-    failed = sorted({short(test) for test in names(found, FAILED, BEGAN)})
-    figures["tests_passed"] = figures.get("tests_passed", 0) + len(list(names(found, PASSED)))
+    noted = results.read()
+    failed = sorted({short(test) for test in names(noted, FAILED, BEGAN)})
+    figures["tests_passed"] = figures.get("tests_passed", 0) + len(list(names(noted, PASSED)))
     figures["tests_failed"] = figures.get("tests_failed", 0) + len(failed)
     for failure in failed:
         figures[f"failed {failure}"] = reason(failure) or OURS
     if not results.are_whole:
         figures[f"not finished {suite}"] = f"after {SUITE_SECONDS:.0f} s"
-    assert found
+    assert noted
     assert not [failure for failure in failed if reason(failure) is None]
 
 
