@@ -23,7 +23,7 @@ from typing import Any
 import figures_file
 
 TESTS = figures_file.ROOT / "tests"
-sys.path[:0] = [str(TESTS), str(figures_file.ROOT / "app"), str(figures_file.ROOT / "packaging")]
+sys.path[:1] = [str(TESTS), str(figures_file.ROOT / "app"), str(figures_file.ROOT / "packaging")]  # not this folder, which has a windows.py
 
 from windows.conftest import FOLDER, KEEP  # noqa: E402
 from windows.reasons import OURS, reason  # noqa: E402
