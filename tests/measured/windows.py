@@ -23,7 +23,8 @@ from typing import Any
 import figures_file
 
 TESTS = figures_file.ROOT / "tests"
-sys.path[:1] = [str(TESTS), str(figures_file.ROOT / "app"), str(figures_file.ROOT / "packaging")]  # not this folder, which has a windows.py
+# not this folder, which has a windows.py
+sys.path[:1] = [str(TESTS), str(figures_file.ROOT / "app"), str(figures_file.ROOT / "packaging")]
 
 from windows.conftest import FOLDER, KEEP  # noqa: E402
 from windows.reasons import OURS, reason  # noqa: E402
