@@ -62,6 +62,9 @@ class Plugin:
         self._results.add(nodeid, BEGAN)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            with self._results.path.with_suffix(".txt").open("a", encoding="utf-8") as reasons:
+                reasons.write(f"{report.nodeid}, {report.when}:\n{report.longreprtext}\n\n")
         if report.failed or report.skipped:
             self._results.add(report.nodeid, FAILED if report.failed else SKIPPED)
         elif report.when == "call":
