@@ -13,7 +13,7 @@ import smoke
 
 from waggle.protocol import events
 from windows.rig import PYTHON_PROGRAM
-from windows.test_windows import START_SECONDS, keep_picture, until_recorded, until_shown
+from windows.test_windows import AT_ANY_TIME, START_SECONDS, keep_picture, until_recorded, until_shown
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
@@ -45,7 +45,7 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
     figures["windows_installed_mib"] = round(sum(path.stat().st_size for path in frozen.rglob("*") if path.is_file()) / 2**20)
     shutil.copyfile(installer, rig.drive / "setup.exe")
     place, here = r"C:\programs\Waggle", rig.drive / "programs/Waggle"  # not beside the source, C:\waggle
-    for folder in ("programs", "new", "upgraded", "computing", "generic", "first"):
+    for folder in ("programs", "new", "upgraded", "computing", "generic", "first_start", "home"):
         shutil.rmtree(rig.drive / folder, ignore_errors=True)
     for attempt in ("new", "upgraded"):
         assert rig.run(r"C:\setup.exe", "/S", f"/D={place}", seconds=START_SECONDS).returncode == 0
@@ -57,14 +57,15 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
     computing = ("selftest", "--home", r"C:\computing", "--set", r"model.folder=C:\generic")
     generic = rig.run(rf"{place}\waggle-console.exe", *computing, seconds=START_SECONDS)
     assert generic.returncode == 0, generic.stdout + generic.stderr
-    for home, picture in ((r"C:\first", "first_start"), (r"C:\upgraded", "home")):
-        window = rig.start(rf"{place}\Waggle.exe", "--home", home, output=subprocess.DEVNULL)
+    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME) for part in ("--set", value)]
+    for name, more in (("first_start", []), ("home", options)):
+        window = rig.start(rf"{place}\Waggle.exe", "--home", rf"C:\{name}", *more, output=subprocess.DEVNULL)
         try:
             until_shown(rig, window, tmp_path / "window.png", 200)
-            if picture == "home":
-                until_recorded(window, rig.drive / "upgraded/events", events.RoundCompleted)
+            if more:  # then it asks no questions first
+                until_recorded(window, rig.drive / name / "events", events.RoundCompleted)
                 rig.picture(tmp_path / "window.png")
-            keep_picture(tmp_path / "window.png", picture)
+            keep_picture(tmp_path / "window.png", name)
         finally:
             window.kill()
             rig.end_programs()
