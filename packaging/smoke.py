@@ -1,10 +1,11 @@
 """Installs the built package as a user would, tries it, and removes it: `python packaging/smoke.py dist`.
 
 It plays three rounds of the starter model without a swarm, takes a screenshot of the window that replays them, plays three
-rounds of a model with a chat template, and starts a seed (not on Windows). The release workflow runs it on all three systems; on
-Linux it needs root.
+rounds of a model with a chat template and of one that transformers computes (not on a Mac), and starts a seed (not on Windows).
+The release workflow runs it on all three systems; on Linux it needs root.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -72,8 +73,19 @@ def attempt(window: Path, console: Path, dist: Path) -> None:
         chatting = shutil.copytree(app_contents.RESOURCES / "starter", home / "chatting")
         (chatting / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
         run(str(console), "selftest", "--home", str(home / "talking"), "--set", f"model.folder={chatting}")
+        if sys.platform != "darwin":
+            generic = generic_model(home / "generic")
+            run(str(console), "selftest", "--home", str(home / "computing"), "--set", f"model.folder={generic}")
         if sys.platform != "win32":
             seed([str(console)], home / "seed")
+
+
+def generic_model(folder: Path) -> Path:
+    """A copy of the starter with another activation, which only transformers computes."""
+    shutil.copytree(app_contents.RESOURCES / "starter", folder)
+    configuration = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**configuration, "hidden_act": "gelu"}), encoding="utf-8")
+    return folder
 
 
 def seed(program: Sequence[str], home: Path) -> str:

@@ -12,6 +12,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "app"))
 
+from waggle.tasks.sandbox.reasoning_gym_patches import stub_pycosat  # noqa: E402
+
+stub_pycosat()
+
 from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402

@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 import app_contents
+import language_models
 import pytest
 import version
 
@@ -46,7 +47,22 @@ def test_no_line_of_the_app_imports_what_is_left_out_of_it():
         assert not pattern.search(source.read_text(encoding="utf-8")), source
 
 
+def test_of_transformers_the_app_has_what_language_models_need():
+    from transformers.models.auto.configuration_auto import model_type_to_module_name
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    left_out, computing = set(language_models.left_out()), set(language_models.computing())
+    for kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        folder = model_type_to_module_name(kind)
+        assert not {f"transformers.models.{folder}.{part}_{folder}" for part in ("configuration", "modeling")} & left_out, kind
+    assert "transformers.models.siglip.modeling_siglip" in computing, "a part of Gemma 3"
+    assert "transformers.models.whisper.feature_extraction_whisper" in left_out
+    assert "transformers.models.sam.modeling_sam" in left_out
+    assert not left_out & {*computing, *language_models.imported_by_name()}
+
+
 def test_files_that_the_app_opens_are_kept():
+    assert app_contents.dropped("torch/_inductor/lowering.py")
     assert app_contents.dropped("torch/include/ATen.h")
     assert app_contents.dropped(r"PySide6\Qt\qml\QtQuick\qmldir")
     for path in (
@@ -55,6 +71,8 @@ def test_files_that_the_app_opens_are_kept():
         "PySide6/Qt/plugins/platforms/libqoffscreen.so",
         "PySide6/Qt/translations/qtbase_de.qm",
         "hivemind/hivemind_cli/p2pd",
+        "torch/_inductor/config.py",
+        "torch/nn/functional.py",
         "waggle/resources/starter/model.safetensors",
     ):
         assert not app_contents.dropped(path), path

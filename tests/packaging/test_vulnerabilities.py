@@ -245,6 +245,7 @@ def _main(osv_url, tmp_path, monkeypatch, listed=""):
     known.write_text(listed, encoding="utf-8")
     monkeypatch.setattr(vulnerabilities, "locked_parts", lambda _: [JINJA])
     monkeypatch.setattr(vulnerabilities, "cuda_parts", lambda _: [])
+    monkeypatch.setattr(vulnerabilities, "p2pd", lambda: tmp_path)  # hivemind is not installed on Windows
     monkeypatch.setattr(vulnerabilities, "go_parts", lambda *_: [QUIC])
     return vulnerabilities.main(["--notes", str(tmp_path / "dist/notes.md")], url=osv_url, known=known)
 

@@ -1,6 +1,7 @@
 """The Windows that these tests use: built once, in a folder outside of the repository."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from windows.rig import PYTHON_PROGRAM, REPOSITORY, Rig
 
 FOLDER = "WAGGLE_WINDOWS_RIG"
+KEEP = "WAGGLE_WINDOWS_KEEP_RESULTS"
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,21 @@ def rig() -> Iterator[Rig]:
     windows.copy_source(REPOSITORY)
     with windows.running():
         yield windows
+
+
+@pytest.fixture(autouse=True)
+def same_priority() -> None:
+    """In place of the check of all other tests: the system may lower the priority of what runs for so long."""
+
+
+@pytest.fixture(scope="session")
+def results_folder(rig) -> Path:
+    """Where the results of suites stay. The command that measures clears it for a new commit; without it, each session is new."""
+    folder = rig.drive / "results"
+    if not os.environ.get(KEEP):
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

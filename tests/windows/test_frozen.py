@@ -9,10 +9,11 @@ from pathlib import Path
 
 import make_windows
 import pytest
+import smoke
 
 from waggle.protocol import events
 from windows.rig import PYTHON_PROGRAM
-from windows.test_windows import START_SECONDS, keep_picture, until_recorded, until_shown
+from windows.test_windows import AT_ANY_TIME, START_SECONDS, keep_picture, until_recorded, until_shown
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
@@ -43,21 +44,31 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
     figures["windows_installer_mib"] = round(installer.stat().st_size / 2**20)
     figures["windows_installed_mib"] = round(sum(path.stat().st_size for path in frozen.rglob("*") if path.is_file()) / 2**20)
     shutil.copyfile(installer, rig.drive / "setup.exe")
-    place, here = r"C:\Waggle", rig.drive / "Waggle"
+    place, here = r"C:\programs\Waggle", rig.drive / "programs/Waggle"  # not beside the source, C:\waggle
+    for folder in ("programs", "new", "upgraded", "computing", "generic", "first_start", "home"):
+        shutil.rmtree(rig.drive / folder, ignore_errors=True)
     for attempt in ("new", "upgraded"):
         assert rig.run(r"C:\setup.exe", "/S", f"/D={place}", seconds=START_SECONDS).returncode == 0
         tried = rig.run(rf"{place}\waggle-console.exe", "selftest", "--home", rf"C:\{attempt}", seconds=START_SECONDS)
         assert tried.returncode == 0, tried.stdout + tried.stderr
+        assert (here / "_internal").exists()
     figures["frozen_selftest_rc"] = tried.returncode
-    window = rig.start(rf"{place}\Waggle.exe", "--home", r"C:\upgraded", output=subprocess.DEVNULL)
-    try:
-        until_shown(rig, window, tmp_path / "frozen.png", 200)
-        until_recorded(window, rig.drive / "upgraded/events", events.RoundCompleted)
-        rig.picture(tmp_path / "frozen.png")
-        keep_picture(tmp_path / "frozen.png", "frozen")
-    finally:
-        window.kill()
-        rig.end_programs()
+    smoke.generic_model(rig.drive / "generic")
+    computing = ("selftest", "--home", r"C:\computing", "--set", r"model.folder=C:\generic")
+    generic = rig.run(rf"{place}\waggle-console.exe", *computing, seconds=START_SECONDS)
+    assert generic.returncode == 0, generic.stdout + generic.stderr
+    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME) for part in ("--set", value)]
+    for name, more in (("first_start", []), ("home", options)):
+        window = rig.start(rf"{place}\Waggle.exe", "--home", rf"C:\{name}", *more, output=subprocess.DEVNULL)
+        try:
+            until_shown(rig, window, tmp_path / "window.png", 200)
+            if more:  # then it asks no questions first
+                until_recorded(window, rig.drive / name / "events", events.RoundCompleted)
+                rig.picture(tmp_path / "window.png")
+            keep_picture(tmp_path / "window.png", name)
+        finally:
+            window.kill()
+            rig.end_programs()
     removed = rig.run(rf"{place}\uninstall.exe", "/S", f"_?={place}", seconds=START_SECONDS)
     assert removed.returncode == 0
     assert not (here / "Waggle.exe").exists()

@@ -165,14 +165,17 @@ def is_private(folder: Path) -> bool:
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a new file that only this user can read. Raises FileExistsError if it exists, and OSError."""
-    with naming(path), open(path, "xb", opener=owner_only) as file:
-        try:
+    is_ours = False
+    try:
+        with naming(path), open(path, "xb", opener=owner_only) as file:
+            is_ours = True
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        except OSError:  # half a file is of no use
+    except OSError:
+        if is_ours:  # half a file is of no use; it is closed by now, because Windows removes no open one
             file_moves.unlink(path, missing_ok=True)
-            raise
+        raise
 
 
 def owner_only(name: str, flags: int) -> int:

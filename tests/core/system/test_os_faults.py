@@ -81,8 +81,8 @@ def test_an_error_without_a_file_gets_the_path_that_was_worked_with(tmp_path, ca
 
     def command():
         exec(  # noqa: S102 - a function of a module of Waggle
-            "def lock(path):\n    raise OSError(37, 'No locks available')\nlock(folder)",
-            {"__name__": "waggle.pretended", "folder": tmp_path / "control"},
+            "def lock(path):\n    raise OSError(errno.ENOLCK, 'No locks available')\nlock(folder)",
+            {"__name__": "waggle.pretended", "errno": errno, "folder": tmp_path / "control"},
         )
 
     assert outcome.exit_code(command) == 1

@@ -411,7 +411,7 @@ def test_starting_is_offered_once_the_process_is_gone(
     theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:
     """While a failed engine is still ending, no start is offered."""
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     current, process = StateStore(), EngineProcess(lambda: [sys.executable, str(FAKE), kind], backoff=())
     shell = Controller(theme, current, process, SettingsStore(tmp_path / "settings.toml", send=process.send))
     shell.begin("home")
@@ -448,7 +448,7 @@ if sys.stdin.readline() and len(open(sys.argv[1]).readlines()) == 1:
 def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_command_line_said_it(
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     begun, shells = tmp_path / "begun", list[Controller]()
     monkeypatch.setattr(app, "command_line", lambda arguments: [sys.executable, "-c", ENGINE, str(begun), *arguments])
     monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments, first: shells.append(shell) or 0)
@@ -677,7 +677,7 @@ def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_
     theme: Theme, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program can still cancel the end of a session, and the system may ask more than once."""
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     engine, received = EngineProcess(lambda: [sys.executable, str(FAKE), "well"]), list[AnyEvent]()
     engine.event_received.connect(received.append)
     shell = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path))

@@ -37,9 +37,8 @@ if sys.argv[4] == "closes":
     QTimer.singleShot(100, lambda: close(waits=True))
 print(app.run(app.Arguments(home=Path(sys.argv[3]), theme="light", invite="".join(sys.argv[5:]))), flush=True)
 """
-ENVIRONMENT = {
-    **os.environ, "PYTHONPATH": f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}", "QT_QPA_PLATFORM": "offscreen",
-}  # fmt: skip
+SOURCES = f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCES, "QT_QPA_PLATFORM": "offscreen"}
 
 
 def command(kind: str, home: Path, *more: str) -> list[str]:

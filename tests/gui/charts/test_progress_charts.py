@@ -70,6 +70,7 @@ say()
 """
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the offscreen platform takes no path with a colon")
 def test_lines_are_as_wide_on_a_dense_screen(tmp_path: Path) -> None:
     plain = {"y": 0, "width": 1280, "height": 800, "logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
     screens = [{"name": "plain", "x": 0, **plain}, {"name": "dense", "x": 1280, **plain}]

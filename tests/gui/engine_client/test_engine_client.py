@@ -1,6 +1,7 @@
 """Commands as coroutines: each gets its own answer, or the reason why there is none."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def test_a_state_is_waited_for(qtbot: QtBot) -> None:
 
 
 def test_an_engine_behind_a_pipe_answers_and_refuses(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     engine, store = EngineProcess(lambda: [sys.executable, str(FAKE), "well"], farewell=2.0), StateStore()
     client = EngineClient(engine.send)
     engine.event_received.connect(store.take)

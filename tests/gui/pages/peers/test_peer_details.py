@@ -1,5 +1,6 @@
 """The chosen peer: explained, muted, blocked and welcomed back, by button, menu and keyboard, and through a real pipe."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -289,7 +290,7 @@ def test_the_band_is_high_enough_for_every_line_of_the_reach(window_told: TellWi
 def test_an_engine_behind_a_pipe_mutes_and_refuses(
     window_told: TellWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     window = window_told([])
     engine = EngineProcess(lambda: [sys.executable, str(FAKE), "met"], farewell=1.0)
     engine.event_received.connect(window._store.take)

@@ -1,5 +1,6 @@
 """Commands of a person in the whole window: sent to an engine, answered, refused, or given up without an engine."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,7 +45,7 @@ Begun = Callable[..., Controller]
 @pytest.fixture
 def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
     """A controller with a visible window and a fake engine that contributes."""
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     controllers: list[Controller] = []
 
     def begin(kind: str = "well", page: str = "home") -> Controller:

@@ -49,7 +49,7 @@ pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not supp
 @pytest.fixture
 def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
     """A controller at its first start, with an engine that answers."""
-    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}{os.pathsep}{FAKE.parents[1]}")
     home = Home(tmp_path)
     engine = EngineProcess(lambda: [sys.executable, str(FAKE), "well"], farewell=2.0)
     shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)

@@ -1,5 +1,6 @@
 """Removing data: all is listed, the identity stays unless it is ticked, a confirmation is needed, and the result is shown."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     theme: Theme, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(waggle.__file__).parents[1]
-    monkeypatch.setenv("PYTHONPATH", f"{root}:{FAKE.parents[1]}")
+    monkeypatch.setenv("PYTHONPATH", f"{root}{os.pathsep}{FAKE.parents[1]}")
     monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     home = paths.Home(tmp_path / "home").prepare()
     for name in ("identity.key", "settings.toml", "window.json", "logs/waggle.log"):
