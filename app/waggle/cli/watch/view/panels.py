@@ -8,6 +8,7 @@ from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.daily_totals import engine_date
 from waggle.protocol.events import HeldOutScore, PeerInfo, RoundSummary
 from waggle.protocol.figures import held_out_scores, newest_score, speed
+from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text.peer_text import standing_text
 from waggle.protocol.text.status_text import DOING, Tone, sentence
@@ -24,7 +25,7 @@ def heading(state: State, host: str, width: int) -> Content:
     """The computer, the swarm, this node and its model, on one line of `width` cells."""
     parts = [f"Waggle on {host}"]
     if (ready := state.ready) is not None:
-        parts += [ready.swarm, with_fingerprint(ready.name, ready.node), f"{ready.model} on {ready.device}"]
+        parts += [ready.swarm, with_fingerprint(own_name(ready), ready.node), f"{ready.model} on {ready.device}"]
     return Content(f" {GAP.join(plain(part) for part in parts)}").truncate(width, ellipsis=True, pad=True)
 
 
