@@ -38,8 +38,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Nothing that comes from outside is unpickled, evaluated": (
         f"{HERE}::test_nothing_is_unpickled_or_evaluated",
         "tests/gui/application/test_main_window.py::test_every_focusable_widget_has_a_name_and_every_label_is_plain_text",
-        "tests/gui/widgets/test_highlighted_text.py::test_markup_stays_text",
-        "tests/gui/widgets/test_highlighted_text.py::test_tooltips_never_become_rich_text",
+        "tests/gui/widgets/typeset/test_highlighted_text.py::test_markup_stays_text",
+        "tests/gui/widgets/typeset/test_highlighted_text.py::test_tooltips_never_become_rich_text",
         "tests/network/web/test_server.py::test_the_web_port_answers_reading_alone_and_forbids_scripts",
     ),
     "Model weights are read from safetensors files only": (

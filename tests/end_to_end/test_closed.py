@@ -9,7 +9,7 @@ import pytest
 from end_to_end.programs import USUAL, Engine, Program, running
 from waggle.cli import main
 from waggle.core import paths
-from waggle.engine.services.swarms import ASK_MESSAGE
+from waggle.engine.services.swarms.swarms import ASK_MESSAGE
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms

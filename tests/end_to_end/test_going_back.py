@@ -4,7 +4,7 @@ import pytest
 
 from end_to_end.programs import Engine, running
 from waggle.core import paths
-from waggle.engine.services.swarms import BACK_MESSAGE
+from waggle.engine.services.swarms.swarms import BACK_MESSAGE
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.protocol import commands, events

@@ -19,7 +19,7 @@ from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
+from waggle.engine.services.models.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.engine.storage.history import History, read_days
 from waggle.engine.training_loop import LoopCallbacks, Progress, TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import CheckpointState

@@ -19,9 +19,9 @@ from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.window.navigation import RailButton
-from waggle.gui.charts import score_curve
-from waggle.gui.charts.chart import LineChart
-from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
+from waggle.gui.charts.painted import score_curve
+from waggle.gui.charts.painted.heat_map import NAMED, HeatMap, first_day
+from waggle.gui.charts.plotted.chart import LineChart
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages import PAGES
@@ -32,10 +32,10 @@ from waggle.gui.pages.playground.page import PARTS, PlaygroundPage
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.state.round_steps import TITLES
+from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.page_header import TitleRow
 from waggle.gui.widgets.controls.buttons import SegmentedControl
-from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted_widgets import Chip, Logo
 from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events

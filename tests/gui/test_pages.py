@@ -31,8 +31,8 @@ from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, Roun
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import ElidedLabel
+from waggle.gui.widgets.typeset.question_text import gist
 from waggle.protocol import events
 from waggle.protocol.events import UNTAGGED, HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain

@@ -15,7 +15,7 @@ from heritage.samples import BINARY, read_again
 from heritage.schema import FILES
 from waggle.cli import update
 from waggle.core.errors import BadRecord, CharterError
-from waggle.engine.services import ended_swarms
+from waggle.engine.services.swarms import ended_swarms
 from waggle.network.identity import keys, membership
 from waggle.network.identity.membership import Membership
 from waggle.network.messages import announcement, answer_sheet, handshake, invite, rollout_record

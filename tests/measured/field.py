@@ -38,7 +38,7 @@ CASES = {  # a public report, made small -> the tests of its right value
         "tests/core/test_settings.py::test_a_value_that_cannot_be_used_costs_that_value_and_is_named",
     ),
     "desktop/08 empty swarms.json": (
-        "tests/engine/services/test_swarm_recovery.py::test_a_damaged_list_is_set_aside_and_rebuilt_and_nobody_guesses_where_to_train",
+        "tests/engine/services/swarms/test_swarm_recovery.py::test_a_damaged_list_is_set_aside_and_rebuilt_and_nobody_guesses_where_to_train",
     ),
     "desktop/10 model name as people paste it": ("tests/core/test_model_reference.py::test_names_and_addresses_of_the_hub",),
     "desktop/12 output that cannot be encoded": (
@@ -73,7 +73,7 @@ CASES = {  # a public report, made small -> the tests of its right value
         "tests/core/test_connection_faults.py::test_a_setting_of_this_computer_that_rules_out_connections_is_named",
     ),
     "models-and-network/09 clock accuses the right one": (
-        "tests/engine/services/test_swarm_connection.py::test_one_clock_against_another_is_told_as_a_difference",
+        "tests/engine/services/swarms/test_swarm_connection.py::test_one_clock_against_another_is_told_as_a_difference",
     ),
     "models-and-network/13 weights without prefix": (
         "tests/models/shared/test_weight_names.py::test_a_model_that_was_saved_below_its_head_is_the_same_model",
@@ -87,9 +87,9 @@ CASES = {  # a public report, made small -> the tests of its right value
 NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "1 never to a more open place": (
         "tests/core/test_settings.py::test_a_file_that_lost_its_content_is_not_taken_for_the_defaults",
-        "tests/engine/services/test_swarm_recovery.py::test_after_a_failure_nobody_goes_back_to_where_more_people_may_come",
+        "tests/engine/services/swarms/test_swarm_recovery.py::test_after_a_failure_nobody_goes_back_to_where_more_people_may_come",
         "tests/end_to_end/test_model_away.py::test_the_engine_asks_at_each_start_and_goes_on_by_itself_once_the_disk_is_back",
-        "tests/engine/services/test_model_question.py::test_a_model_that_the_hub_does_not_hand_out_is_asked_about_and_fetched_once_it_does",
+        "tests/engine/services/models/test_model_question.py::test_a_model_that_the_hub_does_not_hand_out_is_asked_about_and_fetched_once_it_does",
         "tests/cli/test_identity.py::test_a_damaged_or_lost_identity_is_restored_from_its_backup_and_the_damaged_file_stays",
     ),
     "2 all or nothing": (
@@ -135,7 +135,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     ),
     "9 changed under its feet": (
         "tests/gui/application/test_program_files.py::test_a_change_is_said_once",
-        "tests/engine/services/test_swarm_recovery.py::test_a_list_that_is_lost_during_a_run_is_written_again_as_it_was",
+        "tests/engine/services/swarms/test_swarm_recovery.py::test_a_list_that_is_lost_during_a_run_is_written_again_as_it_was",
     ),
     "10 feedback without dwell": (
         "tests/engine/system/test_settling.py::test_the_worse_counts_at_once_and_the_better_after_a_while",

@@ -189,8 +189,8 @@ def _answer_beside(beside: str, root: Path, folder: Path, policy: Any, gate: Any
 
     from waggle.core import paths
     from waggle.engine.services.chat import ChatService
-    from waggle.engine.services.current_weights import CurrentWeights
-    from waggle.engine.services.snapshots import Snapshots
+    from waggle.engine.services.models.current_weights import CurrentWeights
+    from waggle.engine.services.models.snapshots import Snapshots
     from waggle.models.memory_fit import Workload
     from waggle.models.shared.training_mode import TrainingMode
     from waggle.models.storage.checkpoint import CheckpointState

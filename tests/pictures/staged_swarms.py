@@ -20,8 +20,8 @@ from pictures.screenshots import window_of
 from pictures.staged_models import FRESH
 from waggle.core import paths
 from waggle.core.settings import Settings
-from waggle.engine.services.better_swarm import swarm_to_begin_in
-from waggle.engine.services.swarms import CurrentSwarm, SwarmService
+from waggle.engine.services.swarms.better_swarm import swarm_to_begin_in
+from waggle.engine.services.swarms.swarms import CurrentSwarm, SwarmService
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator

@@ -16,7 +16,7 @@ from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
 from waggle.core.system.process_memory import return_large_blocks
 from waggle.engine.control import server
-from waggle.engine.services import swarm_connection
+from waggle.engine.services.swarms import swarm_connection
 from waggle.network import seed
 from waggle.network.identity import keys, membership
 from waggle.tasks.piece_store import PieceStore

@@ -15,12 +15,12 @@ from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import applies_at_once
 from waggle.engine.services.chat import ChatService
-from waggle.engine.services.earlier_runs import earlier_runs
 from waggle.engine.services.identity import IdentityService
-from waggle.engine.services.models import ModelService
+from waggle.engine.services.models.earlier_runs import earlier_runs
+from waggle.engine.services.models.models import ModelService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.services.playground import PlaygroundService
-from waggle.engine.services.swarms import SwarmService
+from waggle.engine.services.swarms.swarms import SwarmService
 from waggle.engine.storage.history import History
 from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events

@@ -34,11 +34,12 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
-from waggle.engine.services import ended_swarms, models, reputation_recovery, swarm_recovery, swarms
-from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.guards import Guards
 from waggle.engine.services.identity import IdentityService
+from waggle.engine.services.models import models
+from waggle.engine.services.models.choice_download import ChoiceDownload
 from waggle.engine.services.own_questions import OwnQuestionsService
+from waggle.engine.services.swarms import ended_swarms, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.training_figures import TrainingFigures
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History

@@ -27,15 +27,16 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.held_out_schedule import USUAL_ROUNDS, HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
-from waggle.engine.services import model_question, swarm_connection, swarm_question, swarms
-from waggle.engine.services.better_swarm import better_swarm
 from waggle.engine.services.chat import ChatService
-from waggle.engine.services.current_weights import CurrentWeights
-from waggle.engine.services.invites import link_of_invite
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
+from waggle.engine.services.models import model_question
+from waggle.engine.services.models.current_weights import CurrentWeights
+from waggle.engine.services.models.snapshots import Snapshots
 from waggle.engine.services.playground import PlaygroundService
-from waggle.engine.services.snapshots import Snapshots
-from waggle.engine.services.swarm_connection import SwarmConnection
+from waggle.engine.services.swarms import swarm_connection, swarm_question, swarms
+from waggle.engine.services.swarms.better_swarm import better_swarm
+from waggle.engine.services.swarms.invites import link_of_invite
+from waggle.engine.services.swarms.swarm_connection import SwarmConnection
 from waggle.engine.storage import noise_salt, round_saver, snapshot_archive
 from waggle.engine.storage.tracking.figures import run_name
 from waggle.engine.system.opening_note import OpeningNote

@@ -14,7 +14,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.system.os_faults import FAULTS, fault_of, place_of
 from waggle.core.text.person_text import decoded
-from waggle.gui.state.invite_link import invite_in_file
+from waggle.gui.state.inputs.invite_link import invite_in_file
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.network.identity import backup, keys
 from waggle.tasks import charter as charters

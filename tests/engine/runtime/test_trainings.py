@@ -15,7 +15,7 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.model_source import ModelRecord, home_of
-from waggle.engine.services import export, training_choice
+from waggle.engine.services.models import export, training_choice
 from waggle.models.storage import ownership
 
 

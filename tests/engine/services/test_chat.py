@@ -14,7 +14,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
 from waggle.engine.services.chat import ChatService
-from waggle.engine.services.snapshots import ModelSnapshot, Snapshots
+from waggle.engine.services.models.snapshots import ModelSnapshot, Snapshots
 from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
@@ -209,7 +209,7 @@ async def test_an_engine_that_ends_waits_for_no_answer(taught, listener):
 async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(
     moments, listener, monkeypatch
 ):
-    monkeypatch.setattr("waggle.engine.services.snapshots.memory_used", lambda: GB)
+    monkeypatch.setattr("waggle.engine.services.models.snapshots.memory_used", lambda: GB)
     allowed = [1.001]
     talking = talking_with(replace(moments, computer=lambda: ComputerSettings(threads=1, memory_gb=allowed[0])), listener)
     with pytest.raises(EngineError, match=r"and 0\.0 GB are free of the 1\.001 GB of memory that you allow"):

@@ -23,8 +23,8 @@ from waggle.core.resumable_download import PIECE
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
-from waggle.engine.services.choice_download import UNEXPECTED, ChoiceDownload
-from waggle.engine.services.models import Measured, ModelService
+from waggle.engine.services.models.choice_download import UNEXPECTED, ChoiceDownload
+from waggle.engine.services.models.models import Measured, ModelService
 from waggle.models.backend import open_policy
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared.training_mode import TrainingMode

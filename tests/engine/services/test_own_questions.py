@@ -15,11 +15,11 @@ from tasks.question_file.questions import sums
 from waggle.core import paths
 from waggle.core.errors import QuestionFileError, WaggleError
 from waggle.core.settings import ComputerSettings, Settings, SwarmSettings
-from waggle.engine.services import swarm_connection, swarms
+from waggle.engine.services.models.snapshots import Snapshots
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.services.playground import PlaygroundService
-from waggle.engine.services.snapshots import Snapshots
-from waggle.engine.services.swarms import CurrentSwarm, SwarmService
+from waggle.engine.services.swarms import swarm_connection, swarms
+from waggle.engine.services.swarms.swarms import CurrentSwarm, SwarmService
 from waggle.engine.storage.stored_swarm import known_charter
 from waggle.models.backend import open_policy
 from waggle.network.identity.keys import Identity

@@ -11,8 +11,8 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.true_answers import true_answers
+from waggle.engine.services.models.snapshots import Snapshots
 from waggle.engine.services.playground import PlaygroundService
-from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
 from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
+from engine.services.test_swarms import LOOPBACK, again_to, unasked
 from msgspec.structs import replace
 
-from engine.services.test_swarms import LOOPBACK, again_to, unasked
 from network.loopback import fresh_identity, serving
 from waggle.core import paths
 from waggle.core.settings import LearningSettings, ModelSettings, Settings, SwarmSettings
-from waggle.engine.services import ended_swarms, swarm_connection, swarms
-from waggle.engine.services.better_swarm import better_swarm_for_choice
-from waggle.engine.services.swarms import CurrentSwarm, SwarmService
+from waggle.engine.services.swarms import ended_swarms, swarm_connection, swarms
+from waggle.engine.services.swarms.better_swarm import better_swarm_for_choice
+from waggle.engine.services.swarms.swarms import CurrentSwarm, SwarmService
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import MAX_SWARMS, JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite

@@ -13,7 +13,7 @@ from waggle.core import paths
 from waggle.core.errors import SwarmError
 from waggle.core.settings import Settings, SwarmSettings, WebSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
-from waggle.engine.services import swarm_connection
+from waggle.engine.services.swarms import swarm_connection
 from waggle.engine.services.training_figures import MAX_POINTS, TrainingFigures
 from waggle.engine.storage.history import History
 from waggle.protocol import events

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from full_disk import full_beyond
+from waggle.engine.services.models.snapshots import ModelSnapshot, _model_with
 from waggle.engine.services.playground import MAX_SNAPSHOTS, _pick_evenly
-from waggle.engine.services.snapshots import ModelSnapshot, _model_with
 from waggle.engine.storage import snapshot_archive
 
 

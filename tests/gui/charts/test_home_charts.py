@@ -9,10 +9,10 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
-from waggle.gui.charts.score_curve import ScoreCurve
-from waggle.gui.charts.skill_comb import NAMED, SkillComb, name_lines
-from waggle.gui.state.learning_story import Skill
+from waggle.gui.charts.painted.score_curve import ScoreCurve
+from waggle.gui.charts.painted.skill_comb import NAMED, SkillComb, name_lines
 from waggle.gui.state.measured_curves import all_measured
+from waggle.gui.state.story.learning_story import Skill
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import State

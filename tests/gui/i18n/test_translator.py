@@ -23,8 +23,8 @@ from waggle.core.message import Figure, Message, counted, in_turn
 from waggle.core.settings import ScheduleSettings
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.charts.axis import axis_ticks
-from waggle.gui.charts.chart import LineChart
+from waggle.gui.charts.plotted.axis import axis_ticks
+from waggle.gui.charts.plotted.chart import LineChart
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import (

@@ -6,7 +6,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.settings import ModelSettings
-from waggle.engine.services.export import newest_trained
+from waggle.engine.services.models.export import newest_trained
 from waggle.models.backend import open_policy
 from waggle.models.storage import checkpoint, starters
 

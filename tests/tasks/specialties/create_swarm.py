@@ -6,7 +6,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.settings import Settings
-from waggle.engine.services.swarms import SwarmService
+from waggle.engine.services.swarms.swarms import SwarmService
 from waggle.gui.application.main import application
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm

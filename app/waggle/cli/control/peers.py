@@ -13,7 +13,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.peer_id import peer_id_of
 from waggle.engine.control import server
-from waggle.engine.services.swarm_connection import peer_info
+from waggle.engine.services.swarms.swarm_connection import peer_info
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import reputation_file
 from waggle.network.limits.reputation import PeerReputation

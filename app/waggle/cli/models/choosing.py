@@ -8,7 +8,7 @@ from waggle.core import paths, settings
 from waggle.core.errors import ModelError
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
-from waggle.engine.services.better_swarm import better_swarm_for_choice
+from waggle.engine.services.swarms.better_swarm import better_swarm_for_choice
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelChoice

@@ -5,7 +5,7 @@ from waggle.cli.shared.printing import say
 from waggle.core import paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.engine.control import server
-from waggle.engine.services import training_choice
+from waggle.engine.services.models import training_choice
 from waggle.protocol import commands
 from waggle.protocol.commands import TrainingChoice
 

@@ -15,7 +15,7 @@ from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
 from waggle.core.message import NOTHING, counted
 from waggle.core.settings import ModelSettings
-from waggle.engine.services.export import newest_trained
+from waggle.engine.services.models.export import newest_trained
 from waggle.models.storage import export, training_journal
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelExported

@@ -15,9 +15,9 @@ from waggle.core.errors import EngineError, ModelError
 from waggle.core.message import Message, packed_message
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_offers
-from waggle.engine.services.better_swarm import swarm_to_begin_in
-from waggle.engine.services.model_list import list_models
-from waggle.engine.services.models import remove_model
+from waggle.engine.services.models.model_list import list_models
+from waggle.engine.services.models.models import remove_model
+from waggle.engine.services.swarms.better_swarm import swarm_to_begin_in
 from waggle.models.storage import hub_search
 from waggle.protocol import commands
 from waggle.protocol.events_models import HubResults, ModelDetails, ModelList, ModelOffer

@@ -8,7 +8,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.engine.runtime.undo_log import UndoStep
-from waggle.engine.services.swarms import ASK_MESSAGE, BACK_MESSAGE
+from waggle.engine.services.swarms.swarms import ASK_MESSAGE, BACK_MESSAGE
 from waggle.protocol import commands
 from waggle.protocol.events import Warned
 from waggle.protocol.state import Snapshot, State

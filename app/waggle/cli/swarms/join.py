@@ -17,7 +17,7 @@ from waggle.core.errors import EngineError, SwarmError
 from waggle.core.system.hide_arguments import hide
 from waggle.core.system.os_faults import fault_of
 from waggle.core.text import pasted_link
-from waggle.gui.state.invite_link import is_picture
+from waggle.gui.state.inputs.invite_link import is_picture
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmDetails
 from waggle.tasks.shipped_swarms import shipped_swarm_called, shipped_swarms

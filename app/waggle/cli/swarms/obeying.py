@@ -10,8 +10,8 @@ from waggle.core import paths, settings
 from waggle.core.errors import CharterError
 from waggle.core.settings import Value
 from waggle.engine.control import server
-from waggle.engine.services.swarm_recovery import recover
-from waggle.engine.services.swarms import CurrentSwarm, SwarmService, with_chosen_swarm
+from waggle.engine.services.swarms.swarm_recovery import recover
+from waggle.engine.services.swarms.swarms import CurrentSwarm, SwarmService, with_chosen_swarm
 from waggle.engine.storage.stored_swarm import known_charter
 from waggle.protocol import commands
 from waggle.protocol.state import AnyEvent

@@ -29,7 +29,7 @@ def invite_in(path: Path) -> str:
 
 def print_invite_in(path: Path) -> int:
     """Print the invite in a picture to a pipe, in a process that gives up first what it does not need. Raises SwarmError."""
-    from waggle.gui.state import invite_picture
+    from waggle.gui.state.inputs import invite_picture
 
     hardening.be_killed_first()
     hardening.set_deadline(SECONDS)

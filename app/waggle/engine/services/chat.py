@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.core.message import NOTHING, Message
-from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
+from waggle.engine.services.models.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.memory_fit import Workload
 from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode

@@ -13,7 +13,7 @@ from typing import TypeVar, assert_never
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.true_answers import true_answers
-from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
+from waggle.engine.services.models.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.memory_fit import Workload
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.network.messages.rollout_record import oldest_epoch

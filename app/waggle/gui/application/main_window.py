@@ -24,7 +24,7 @@ from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.engine_clock import clock_words, zone_words
-from waggle.gui.state.spoken_summary import MINUTE, summary_text
+from waggle.gui.state.story.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QLineEdit
 
-from waggle.gui.state.invite_link import is_picture
+from waggle.gui.state.inputs.invite_link import is_picture
 
 PASTE = QKeySequence.StandardKey.Paste
 

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QWidget
 from waggle.core.errors import WaggleError
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import tr, visible
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.containers.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import announce
 
 

@@ -6,10 +6,10 @@ from PySide6.QtWidgets import QWidget
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, row
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.responsive_row import ResponsiveRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State

@@ -14,8 +14,8 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.start_view import PATIENCE, StartView
-from waggle.gui.state.slow_start import REASONS, SLOW, slow_words
-from waggle.gui.state.warm_up import is_right, warm_up
+from waggle.gui.state.story.slow_start import REASONS, SLOW, slow_words
+from waggle.gui.state.story.warm_up import is_right, warm_up
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent, State

@@ -17,11 +17,11 @@ from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import ALL_ANSWERS, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard, merged_answers
 from waggle.gui.pages.live.round_stepper import RoundStepper
-from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
-from waggle.gui.state.round_steps import TITLES
+from waggle.gui.state.story.feed_pacing import LINGER, SHORTEST_STAY
+from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import lines_of
 from waggle.gui.widgets.painted_widgets import PaintedWidget, StageProgress
+from waggle.gui.widgets.typeset.highlighted_text import lines_of
 from waggle.protocol import events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State

@@ -13,7 +13,7 @@ from gui.recorded import PEERS, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.state.stage import DWELL, LINGER
+from waggle.gui.state.story.stage import DWELL, LINGER
 from waggle.gui.theme.theme import LessMotion
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent

@@ -23,9 +23,9 @@ from waggle.gui.pages.models import model_words
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
 from waggle.gui.pages.models.model_words import choice_progress, choice_title, model_summary, offer_size, offer_terms
 from waggle.gui.pages.models.page import ModelsPage
-from waggle.gui.state.dropped_model import dropped_model
+from waggle.gui.state.inputs.dropped_model import dropped_model
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.card_grid import CardGrid
+from waggle.gui.widgets.containers.card_grid import CardGrid
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer

@@ -25,9 +25,9 @@ from waggle.gui.pages.playground.question import (
 )
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import ElidedLabel
+from waggle.gui.widgets.typeset.highlighted_text import HighlightedText
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion

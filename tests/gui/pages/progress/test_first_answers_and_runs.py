@@ -11,7 +11,7 @@ from gui.recorded import Run
 from pictures.matrix import example
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
-from waggle.gui.charts.run_curves import MOST, legend_words, run_curves, run_name
+from waggle.gui.charts.plotted.run_curves import MOST, legend_words, run_curves, run_name
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state import chart_series

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel
 from gui.conftest import TellWindow
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.charts.leaderboard_chart import LeaderboardChart
+from waggle.gui.charts.plotted.leaderboard_chart import LeaderboardChart
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import ElidedLabel

@@ -21,7 +21,7 @@ from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.page import CREATE, SwarmsPage
 from waggle.gui.pages.swarms.question_file_card import QuestionFileCard
-from waggle.gui.state.question_paths import ACCEPTED_FILES, question_files
+from waggle.gui.state.inputs.question_paths import ACCEPTED_FILES, question_files
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button

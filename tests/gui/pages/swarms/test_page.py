@@ -30,13 +30,13 @@ from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import YouPage
-from waggle.gui.state.invite_link import invite_in_file
+from waggle.gui.state.inputs.invite_link import invite_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
+from waggle.gui.widgets.containers.page_header import TitleRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand

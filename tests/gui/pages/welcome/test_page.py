@@ -35,7 +35,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import ChooseModel, ChooseSwarm, ReadInvite
 from waggle.protocol.events import SwarmSuggestion

@@ -15,7 +15,7 @@ from gui.answers import answer, refuse
 from gui.recorded import START, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
-from waggle.gui.charts.heat_map import day_words, first_day, level
+from waggle.gui.charts.painted.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
 from waggle.gui.pages.you.page import YouPage
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures

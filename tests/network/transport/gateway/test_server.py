@@ -27,7 +27,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
 from waggle.core.settings import Settings, SwarmSettings
-from waggle.engine.services import swarm_connection
+from waggle.engine.services.swarms import swarm_connection
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.node_context import PeerAccounts
 from waggle.network.exchange.pool import GroupPool

@@ -13,7 +13,7 @@ import pytest
 from network.loopback import Ear, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
-from waggle.engine.services.swarm_connection import event_from_news
+from waggle.engine.services.swarms.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import invite
 from waggle.network.messages.events import NetworkRestarted, ReachChanged

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from waggle.gui.application.window.page_stack import PageStack
 from waggle.gui.pages import PAGES
 
-CHARTS = "waggle.gui.charts.progress_charts"  # with pyqtgraph and numpy
+CHARTS = "waggle.gui.charts.plotted.progress_charts"  # with pyqtgraph and numpy
 EVERY_MS = 250  # one page at a time
 QUIET_MS = 700  # after the window was shown, and after a key or a click
 INPUT = (QEvent.Type.KeyPress, QEvent.Type.MouseButtonPress, QEvent.Type.Wheel)

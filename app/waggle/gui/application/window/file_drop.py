@@ -8,9 +8,9 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.i18n.formatting import later, tr
-from waggle.gui.state.dropped_model import dropped_model
-from waggle.gui.state.invite_link import is_invite_file
-from waggle.gui.state.question_paths import ACCEPTED_FILES, has_known_ending, question_files
+from waggle.gui.state.inputs.dropped_model import dropped_model
+from waggle.gui.state.inputs.invite_link import is_invite_file
+from waggle.gui.state.inputs.question_paths import ACCEPTED_FILES, has_known_ending, question_files
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget

@@ -12,10 +12,10 @@ from waggle.gui.pages import PAGES
 from waggle.gui.state import shortcuts
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.figures import speed
 from waggle.protocol.state import HALTED_PHASES, State

@@ -21,16 +21,16 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import replacement_names
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.responsive_row import EvenRow
+from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor, is_being_read
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
+from waggle.gui.widgets.containers.two_columns import TwoColumns
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import as_widget, card, column, row
-from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.responsive_row import EvenRow
-from waggle.gui.widgets.scroll_anchor import ScrollAnchor, is_being_read
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
 FOLDED = 94  # pixels of the log, at a text size of 100%: three lines

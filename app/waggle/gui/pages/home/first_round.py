@@ -6,14 +6,14 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.charts.try_chips import TryChips
+from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
-from waggle.gui.state.tries import Try, merged_tries, most_telling, truth_of
+from waggle.gui.state.story.tries import Try, merged_tries, most_telling, truth_of
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.gui.widgets.typeset_text import TypesetText
+from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
 MOST = 4  # questions

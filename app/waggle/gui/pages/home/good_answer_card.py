@@ -3,13 +3,13 @@
 from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import ago, peer_name, reward, tr
-from waggle.gui.state.tries import essence
+from waggle.gui.state.story.tries import essence
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
-from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.typeset.highlighted_text import HighlightedText
+from waggle.gui.widgets.typeset.question_text import say_question
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 

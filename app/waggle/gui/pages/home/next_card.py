@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.next_step import NextStep, next_step
+from waggle.gui.state.story.next_step import NextStep, next_step
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row

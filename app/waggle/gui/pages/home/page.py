@@ -3,7 +3,7 @@
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout
 
-from waggle.gui.charts.question_shares import QuestionShareBars
+from waggle.gui.charts.painted.question_shares import QuestionShareBars
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.cost_card import CostCard
@@ -16,8 +16,8 @@ from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.day_query import QuerySchedule
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.layout import as_widget, card, column, in_the_middle
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.daily_totals import engine_date

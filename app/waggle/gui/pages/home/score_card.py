@@ -6,17 +6,17 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.charts.score_curve import ScoreCurve
-from waggle.gui.charts.waggle_dance import WaggleDance
+from waggle.gui.charts.painted.score_curve import ScoreCurve
+from waggle.gui.charts.painted.waggle_dance import WaggleDance
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
 from waggle.gui.pages.home.start_view import StartView
-from waggle.gui.state.learning_story import exams, has_curve, score_text
+from waggle.gui.state.story.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.lead_sentence import LeadSentence
 from waggle.gui.widgets.text import set_tip, text
+from waggle.gui.widgets.typeset.lead_sentence import LeadSentence
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content

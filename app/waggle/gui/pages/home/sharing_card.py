@@ -4,10 +4,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
-from waggle.gui.charts.swarm_graph import SwarmGraph
+from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.state.learning_story import INVITE, Sharing, company_words, sharing_text
+from waggle.gui.state.story.learning_story import INVITE, Sharing, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, restyle, row

@@ -6,9 +6,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
-from waggle.gui.charts.skill_comb import CellSize, SkillComb
+from waggle.gui.charts.painted.skill_comb import CellSize, SkillComb
 from waggle.gui.i18n.formatting import one_line, plural, tr
-from waggle.gui.state.learning_story import has_curve, skills
+from waggle.gui.state.story.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row

@@ -6,17 +6,17 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.charts.try_chips import TryChips
+from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import plural, tr
-from waggle.gui.state.slow_start import REASONS, slow_words
-from waggle.gui.state.tries import Try
-from waggle.gui.state.warm_up import WarmUp, is_right, warm_up
+from waggle.gui.state.story.slow_start import REASONS, slow_words
+from waggle.gui.state.story.tries import Try
+from waggle.gui.state.story.warm_up import WarmUp, is_right, warm_up
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.events import Preparing
 from waggle.protocol.state import State

@@ -14,8 +14,9 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.state.notifications import recent_warnings, warning_words
-from waggle.gui.state.round_steps import TITLES
+from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
@@ -23,7 +24,6 @@ from waggle.gui.widgets.controls.copy_button import SAID_MS
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
-from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.pages.live.feed import MOST, Feed
-from waggle.gui.state.feed_pacing import FeedPacer
+from waggle.gui.state.story.feed_pacing import FeedPacer
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl, menu_button
 from waggle.gui.widgets.layout import column

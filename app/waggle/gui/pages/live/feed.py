@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.layout import WIDE, card, column
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
 from waggle.protocol.state import Card, State
 

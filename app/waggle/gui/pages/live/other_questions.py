@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.charts.try_line import TryLine
+from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import figure, one_line, tr
-from waggle.gui.state.tries import card_tries, kind_of
-from waggle.gui.state.typesetting import task_words
+from waggle.gui.state.story.tries import card_tries, kind_of
+from waggle.gui.state.story.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, edges, row
 from waggle.gui.widgets.painted_widgets import Icon

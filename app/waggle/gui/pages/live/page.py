@@ -11,10 +11,10 @@ from waggle.gui.pages.live.all_answers import AllAnswers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
-from waggle.gui.state.spoken_summary import summary_text
+from waggle.gui.state.story.spoken_summary import summary_text
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import as_widget, card, column
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence

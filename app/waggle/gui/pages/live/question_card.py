@@ -8,7 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.core.peer_id import fingerprint
-from waggle.gui.charts.try_line import TryLine
+from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import (
     ago,
     figure,
@@ -21,17 +21,17 @@ from waggle.gui.i18n.formatting import (
     visible_lines,
 )
 from waggle.gui.pages.live.other_questions import right_words
-from waggle.gui.state.tries import KIND_SIGNS, card_tries, kind_of, says_more, truth_of
-from waggle.gui.state.typesetting import NumberGrid, grid_in
+from waggle.gui.state.story.tries import KIND_SIGNS, card_tries, kind_of, says_more, truth_of
+from waggle.gui.state.story.typesetting import NumberGrid, grid_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
-from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.number_grid import draw_grid
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.text import ElidedLabel
-from waggle.gui.widgets.typeset_text import TypesetText
+from waggle.gui.widgets.typeset.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
+from waggle.gui.widgets.typeset.number_grid import draw_grid
+from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State

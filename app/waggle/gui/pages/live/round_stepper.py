@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
 from waggle.gui.i18n.formatting import figure, plural, tr
-from waggle.gui.state.round_steps import TITLES
+from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import mirror_box
 from waggle.gui.widgets.painted_widgets import PaintedWidget

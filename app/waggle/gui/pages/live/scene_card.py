@@ -6,19 +6,19 @@ from PySide6.QtCore import QPointF, Qt, QTimer, Signal
 from PySide6.QtWidgets import QBoxLayout, QFrame, QWidget
 
 from waggle.core.peer_id import fingerprint
-from waggle.gui.charts.lesson_flight import Flight, LessonFlight
-from waggle.gui.charts.try_chips import TryChips
+from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
+from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
 from waggle.gui.pages.live.other_questions import OtherQuestions
-from waggle.gui.state.stage import Scene, Teacher, lesson_words
-from waggle.gui.state.tries import essence, kind_of, merged_tries, truth_of
-from waggle.gui.state.typesetting import task_words
+from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
+from waggle.gui.state.story.tries import essence, kind_of, merged_tries, truth_of
+from waggle.gui.state.story.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.gui.widgets.typeset_text import TypesetText
+from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import HALTED_PHASES, State
 
 TEACHERS = 3  # peers that are shown

@@ -4,14 +4,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from waggle.gui.charts.round_strip import RoundStrip
+from waggle.gui.charts.painted.round_strip import RoundStrip
 from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.pages.live.scene_card import SceneCard
-from waggle.gui.state.stage import Stage
+from waggle.gui.state.story.stage import Stage
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 

@@ -17,14 +17,14 @@ from waggle.gui.pages.models.model_field import ModelField
 from waggle.gui.pages.models.model_words import exported_words, storage_words
 from waggle.gui.pages.models.prompt_form_words import prompt_form_words
 from waggle.gui.pages.page import Page
-from waggle.gui.widgets.card_grid import CardGrid
+from waggle.gui.widgets.containers.card_grid import CardGrid
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import (

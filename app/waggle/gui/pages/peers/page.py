@@ -5,24 +5,24 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
-from waggle.gui.charts.swarm_graph import SwarmGraph
+from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerDetails
 from waggle.gui.pages.peers.peer_table import PeerTableModel, PeerTableView
-from waggle.gui.state.learning_story import company_words
+from waggle.gui.state.story.learning_story import company_words
 from waggle.gui.state.traffic_flow import Flow
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.table import WholeRows
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.events import PeerInfo

@@ -15,10 +15,10 @@ from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import hide_names_box, snapshot_label
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
 from waggle.protocol.events import CommandDone

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.pages.playground.blind_labels import TextBlock, answer_label, not_now_text, snapshot_label
-from waggle.gui.state.tries import plain_reply
+from waggle.gui.state.story.tries import plain_reply
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row

@@ -8,10 +8,10 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.playground.chat import ChatView
 from waggle.gui.pages.playground.question import QuestionView
 from waggle.gui.pages.playground.race import RaceView
+from waggle.gui.widgets.containers.page_header import header_margins, title_row
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.layout import as_widget, column
-from waggle.gui.widgets.page_header import header_margins, title_row
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce
 from waggle.protocol.state import State
 

@@ -13,17 +13,17 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
-from waggle.gui.state.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more, without_tags
+from waggle.gui.state.story.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more, without_tags
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
-from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, edges, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.gui.widgets.typeset.highlighted_text import HighlightedText
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed

@@ -7,21 +7,21 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.charts.race_grid import MOST_ROW, ROW, RaceGrid
+from waggle.gui.charts.painted.race_grid import MOST_ROW, ROW, RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, detail, exam_score, fold, headline, recent_score, solved_words, transfer_words
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
-from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
 
 if TYPE_CHECKING:
-    from waggle.gui.charts.race_chart import RaceChart
+    from waggle.gui.charts.plotted.race_chart import RaceChart
 
 
 class HexagonKey(PaintedWidget):
@@ -173,7 +173,7 @@ class RaceView(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if self._chart is None:
-            from waggle.gui.charts.race_chart import RaceChart  # pyqtgraph: only now
+            from waggle.gui.charts.plotted.race_chart import RaceChart  # pyqtgraph: only now
 
             self._chart = RaceChart(self._theme)
             self._room.addWidget(self._chart)

@@ -9,16 +9,16 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
-    from waggle.gui.charts.leaderboard_chart import LeaderboardChart
+    from waggle.gui.charts.plotted.leaderboard_chart import LeaderboardChart
 
 MODELS = 4  # with a chart each, this node's model first
 ENTRANTS = 20  # listed
@@ -172,7 +172,7 @@ class _ModelCard(QFrame):
         if not curves:
             return
         if self._chart is None:
-            from waggle.gui.charts.leaderboard_chart import LeaderboardChart  # pyqtgraph: only now
+            from waggle.gui.charts.plotted.leaderboard_chart import LeaderboardChart  # pyqtgraph: only now
 
             self._chart = LeaderboardChart(self.theme)
             self._chart.setFixedHeight(self.theme.px(HEIGHT))

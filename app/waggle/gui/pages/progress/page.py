@@ -12,11 +12,11 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.measured_legend import MeasuredLegend
-from waggle.gui.charts.question_shares import QuestionShareBars
-from waggle.gui.charts.run_curves import RunsLegend
-from waggle.gui.charts.specialty_curves import SpecialtyCurves
-from waggle.gui.charts.visible_part import VisiblePart
+from waggle.gui.charts.painted.question_shares import QuestionShareBars
+from waggle.gui.charts.painted.specialty_curves import SpecialtyCurves
+from waggle.gui.charts.plotted.measured_legend import MeasuredLegend
+from waggle.gui.charts.plotted.run_curves import RunsLegend
+from waggle.gui.charts.plotted.visible_part import VisiblePart
 from waggle.gui.coroutines import Task, start
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
@@ -30,19 +30,19 @@ from waggle.gui.pages.progress.run_choice import RunChoice
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.picture_file import save_picture
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, QueryRuns, new_id
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
-    from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart
+    from waggle.gui.charts.plotted.progress_charts import HeldOutChart, RewardChart
 
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".svg", ".csv")
@@ -247,7 +247,7 @@ class ProgressPage(Page):
 
     def prepare(self) -> None:
         if self._score_chart is None:
-            from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
+            from waggle.gui.charts.plotted.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
             self._score_chart, self._reward = HeldOutChart(self.theme, self._part), RewardChart(self.theme, self._part)
             self._set_least_heights()
@@ -308,7 +308,7 @@ class ProgressPage(Page):
             self._draw_charts(self._score_chart, self._reward)
 
     def _draw_charts(self, score_chart: "HeldOutChart", reward: "RewardChart") -> None:
-        from waggle.gui.charts import progress_charts
+        from waggle.gui.charts.plotted import progress_charts
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
         self._part.set_whole(progress_charts.axis_range(state, axis))

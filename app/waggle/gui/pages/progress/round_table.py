@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableView
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, percent, tooltip_text, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.scroll_anchor import ScrollAnchor
+from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor
 from waggle.gui.widgets.table import Index, RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places

@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMenu
 
-from waggle.gui.charts.run_curves import MOST, run_name
+from waggle.gui.charts.plotted.run_curves import MOST, run_name
 from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import menu_button

@@ -11,10 +11,10 @@ from waggle.gui.pages.settings.rows import Group, Section, Setting, TextLine, To
 from waggle.gui.pages.settings.value_words import default_words
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.two_columns import TwoColumns
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
-from waggle.gui.widgets.two_columns import TwoColumns
 
 WIDTH = 190  # pixels of a control beside its words, at a text size of 100% and at least
 HIGH = 4  # rows: about the height of a row that is wide

@@ -15,13 +15,13 @@ from waggle.gui.pages.settings.cards import SectionPane, SettingRow
 from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.rows import ADVANCED, HOW_MUCH, NETWORK, SECTIONS
 from waggle.gui.pages.settings.sent_messages import PrivacyCard
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
+from waggle.gui.widgets.containers.section_list import SectionList
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import card, column, edges, row
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.scroll_area import ScrollArea
-from waggle.gui.widgets.section_list import SectionList
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 

@@ -14,12 +14,12 @@ from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.pages.swarms.swarm_facts import CLASS_PAGE
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
+from waggle.gui.widgets.containers.scroll_anchor import show_in_view
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import as_widget, column, edges, row
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.responsive_row import StretchRow
-from waggle.gui.widgets.scroll_anchor import show_in_view
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.events_swarms import SwarmCreated

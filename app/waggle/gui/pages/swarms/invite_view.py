@@ -16,12 +16,12 @@ from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.qr_code import QrCode
-from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import WriteInvite, new_id
 from waggle.protocol.events import CommandDone

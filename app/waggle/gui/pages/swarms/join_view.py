@@ -16,15 +16,15 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import later, one_line, tr, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
-from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
+from waggle.gui.state.inputs.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, in_the_middle, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails

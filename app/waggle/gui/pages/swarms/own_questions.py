@@ -14,7 +14,7 @@ from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.question_file_card import QuestionFileCard
 from waggle.gui.pages.swarms.question_file_draft import QuestionFileDraft
-from waggle.gui.state.question_paths import ENDINGS, MOST_FILES, question_files
+from waggle.gui.state.inputs.question_paths import ENDINGS, MOST_FILES, question_files
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_paths, file_dialog

@@ -15,10 +15,10 @@ from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.join_view import JoinView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.pages.swarms.swarm_preview import created_words
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column
-from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State

@@ -9,10 +9,10 @@ from waggle.gui.i18n.formatting import breakable, figure, one_line, plural, tr, 
 from waggle.gui.pages.swarms.question_examples import QuestionExamples, TrialResult, trial_refusal_words
 from waggle.gui.pages.swarms.question_file_draft import LONGEST_TITLE, QuestionFileDraft
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
-from waggle.gui.widgets.responsive_row import ResponsiveRow
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_questions import GraderOffer, QuestionsPreviewed
 

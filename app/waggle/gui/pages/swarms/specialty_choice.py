@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QWidget
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.layout import column, frame
-from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer

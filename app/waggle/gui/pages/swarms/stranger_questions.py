@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, size, tr
 from waggle.gui.pages.swarms.swarm_facts import sample_label
-from waggle.gui.state.question_paths import MOST_FILES
+from waggle.gui.state.inputs.question_paths import MOST_FILES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon

@@ -12,14 +12,16 @@ from waggle.core import login_start
 from waggle.core.errors import SwarmError
 from waggle.core.settings import Value, profiles
 from waggle.core.system.machine import usable_cores
-from waggle.gui.charts.waggle_dance import WaggleDance
+from waggle.gui.charts.painted.waggle_dance import WaggleDance
 from waggle.gui.coroutines import start
 from waggle.gui.engine_client import picture_invite
 from waggle.gui.i18n.formatting import later, one_line, size, tr
 from waggle.gui.state import shortcuts
-from waggle.gui.state.invite_link import invite_in
+from waggle.gui.state.inputs.invite_link import invite_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
+from waggle.gui.widgets.containers.responsive_row import StretchRow
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILES
@@ -28,8 +30,6 @@ from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, 
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import refusal_words
-from waggle.gui.widgets.responsive_row import StretchRow
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer

@@ -13,10 +13,10 @@ from waggle.core.message import unpacked_message
 from waggle.core.stored_data import KEPT_BY_DEFAULT, DataKind, Removal, StoredFiles
 from waggle.gui.i18n.formatting import later, plural, size, tr, visible
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 
 TITLES: dict[DataKind, str] = {

@@ -8,7 +8,7 @@ from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
-from waggle.gui.charts.heat_map import HeatMap
+from waggle.gui.charts.painted.heat_map import HeatMap
 from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
@@ -20,16 +20,16 @@ from waggle.gui.pages.you.share_card import share_card
 from waggle.gui.state.day_query import QuerySchedule, groups_taken_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import aha_cells
+from waggle.gui.widgets.containers.page_header import header_margins, page_header
+from waggle.gui.widgets.containers.responsive_row import EvenRow, ResponsiveRow
+from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor
+from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, restyle, row
-from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
-from waggle.gui.widgets.responsive_row import EvenRow, ResponsiveRow
-from waggle.gui.widgets.scroll_anchor import ScrollAnchor
-from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id

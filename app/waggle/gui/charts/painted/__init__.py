@@ -1,0 +1,1 @@
+"""Charts and graphs that are painted here, without pyqtgraph."""

@@ -1,0 +1,223 @@
+"""The held-out score by round on Home: the curve with its 95% interval, first right answers, and measured references."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
+
+from waggle.core.confidence_interval import interval_of
+from waggle.gui.charts.painted.painted_chart import PaintedChart
+from waggle.gui.charts.plotted.measured_legend import ALONE, WITH_PEERS, measured_pen
+from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
+from waggle.gui.state import chart_series
+from waggle.gui.state.measured_curves import MeasuredLine, measured_lines
+from waggle.gui.state.story.learning_story import exams
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.drawing import hexagon
+from waggle.protocol.events import Aha, HeldOutScore
+from waggle.protocol.state import State
+
+LINE = 18  # pixels of a line of text, before text scaling
+BEFORE, BEHIND, ABOVE, BELOW = 42, 62, 26, 24  # pixels around the plot, before text scaling
+CELL = 6.5  # pixels: radius of a first right answer
+NEAR = 12.0  # pixels between the pointer and what it points at
+LOWEST_TOP = 0.1  # a share
+
+
+def line_name(line: MeasuredLine) -> str:
+    return tr("alone") if line.is_alone else tr("with peers")
+
+
+def first_answer_words(aha: Aha, peer: str) -> str:
+    """A first right answer, and the peer whose answer was learned from before it."""
+    words = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
+    return f"{words}, {tr('after one from %1').replace('%1', peer)}" if aha.origin else words
+
+
+def whole_words(aha: Aha) -> str:
+    """The same, with the fingerprint of the peer's key."""
+    return first_answer_words(aha, peer_name(aha.name, aha.origin))
+
+
+class ScoreCurve(PaintedChart):
+    """Draws nothing until there is a score. Its accessible description says what stands in it."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, name=tr("Right answers to new questions, by round"))
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
+        self._exams: list[list[HeldOutScore]] = []
+        self._references: tuple[MeasuredLine, ...] = ()
+        self._ahas: tuple[Aha, ...] = ()
+        self._ends = (0.0, 1.0)
+        self._drawn: tuple[object, ...] = ()
+        self.setMinimumHeight(theme.px(84))
+
+    def show_state(self, state: State) -> None:
+        groups = exams(state)
+        first = float(groups[0][0].round) if groups else 0.0
+        last = max([first + 1.0, *(float(group[-1].round) for group in groups), *(float(aha.round) for aha in state.ahas)])
+        references = measured_lines(state, groups, last)
+        drawn = (tuple(score for group in groups for score in group), state.ahas, last, references)
+        if drawn == self._drawn:
+            return
+        self._drawn, self._exams, self._ends = drawn, groups, (first, last)
+        self._references = references
+        self._ahas = tuple(aha for aha in state.ahas if first <= aha.round <= last)
+        self.setAccessibleDescription(". ".join(self._in_words()))
+        self.update()
+
+    def _in_words(self) -> list[str]:
+        tests = [
+            tr("Round %1: %2").replace("%1", figure(score.round)).replace("%2", percent(score.right / score.total))
+            for score in (self._exams[-1][-5:] if self._exams else [])
+        ]
+        known = [each for each in self._references if each.shares]
+        elsewhere = [f"{tr('Measured elsewhere')}, {line_name(each)}: {percent(each.shares[-1])}" for each in known]
+        return [*tests, *elsewhere, *map(whole_words, self._ahas)]
+
+    def plot(self) -> QRectF:
+        """Where the curve is drawn."""
+        px = self.theme.px
+        return QRectF(self.rect()).adjusted(px(BEFORE), px(ABOVE), -px(BEHIND), -px(BELOW))
+
+    def _ticks(self) -> list[float]:
+        highest = [interval_of(score.right, score.total)[1] for group in self._exams for score in group]
+        highest += [share for each in self._references for share in each.shares]
+        most = max(3, int(self.plot().height() // self.theme.px(34)) + 1)
+        return chart_series.value_ticks(max([LOWEST_TOP, *highest]), most=most)
+
+    def _at(self, number: float, share: float, top: float) -> QPointF:
+        plot, (first, last) = self.plot(), self._ends
+        return QPointF(
+            plot.left() + plot.width() * (number - first) / (last - first), plot.bottom() - plot.height() * share / top
+        )
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        if not self._exams:
+            return
+        plot = self.plot()
+        ticks = self._ticks()
+        top = ticks[-1]
+        self._draw_axes(painter, plot, ticks)
+        self._draw_references(painter, top)
+        for group in self._exams:
+            self._draw_exam(painter, group, top)
+        self._draw_ahas(painter, top)
+        score = self._exams[-1][-1]
+        end = self._at(score.round, score.right / score.total, top)
+        painter.setFont(self.theme.font("heading"))
+        painter.setPen(self.theme.colour("accent_text"))
+        beside = QRectF(
+            end.x() + self.theme.px(10), end.y() - self.theme.px(LINE) / 2, self.theme.px(BEHIND), self.theme.px(LINE)
+        )
+        painter.drawText(beside, Qt.AlignmentFlag.AlignVCenter, percent(score.right / score.total))
+
+    def _draw_axes(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
+        px, line = self.theme.px, self.theme.px(LINE)
+        painter.setFont(self.theme.font("caption"))
+        for value in ticks:
+            y = round(plot.bottom() - plot.height() * value / ticks[-1]) + 0.5
+            painter.setPen(QPen(self.theme.colour("grid"), 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            painter.setPen(self.theme.colour("text_faint"))
+            box = QRectF(plot.left() - px(BEFORE), y - line / 2, px(BEFORE - 8), line)
+            painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, percent(value))
+        first, last = self._ends
+        metrics = QFontMetricsF(painter.font())
+        right_end = 0.0
+        for tick in chart_series.integer_ticks(first, last, most=max(2, int(plot.width() // px(110)))):
+            words = f"{tr('round')} {figure(int(tick))}" if not right_end else figure(int(tick))
+            width, x = metrics.horizontalAdvance(words) + 4, self._at(tick, 0.0, 1.0).x()
+            x_left = max(plot.left() - px(8), x - width / 2)
+            if x_left > right_end:
+                painter.drawText(QRectF(x_left, plot.bottom() + px(5), width, line), Qt.AlignmentFlag.AlignVCenter, words)
+                right_end = x_left + width + px(8)
+
+    def _draw_references(self, painter: QPainter, top: float) -> None:
+        for each in self._references:
+            name, points = line_name(each), [self._at(*point, top) for point in zip(each.rounds, each.shares, strict=True)]
+            if len(points) < 2:
+                continue
+            painter.setPen(QPen(*measured_pen(self.theme, ALONE if each.is_alone else WITH_PEERS)))
+            painter.drawPolyline(QPolygonF(points))
+            painter.setFont(self.theme.font("caption"))
+            width = QFontMetricsF(painter.font()).horizontalAdvance(name) + 4
+            box = QRectF(points[-1].x() - width, points[-1].y() - self.theme.px(LINE), width, self.theme.px(LINE))
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, name)
+
+    def _draw_exam(self, painter: QPainter, group: Sequence[HeldOutScore], top: float) -> None:
+        """The curve of one set of questions, and its 95% interval as a band."""
+        bounds = [interval_of(score.right, score.total) for score in group]
+        low = [self._at(score.round, bound[0], top) for score, bound in zip(group, bounds, strict=True)]
+        high = [self._at(score.round, bound[1], top) for score, bound in zip(group, bounds, strict=True)]
+        faint = self.theme.colour("accent_line")
+        faint.setAlphaF(0.16)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(faint)
+        if len(group) == 1:  # a band of one point has no width
+            faint.setAlphaF(0.4)
+            painter.setPen(QPen(faint, 3))
+            painter.drawLine(low[0], high[0])
+        painter.drawPolygon(QPolygonF([*low, *reversed(high)]))
+        points = [self._at(score.round, score.right / score.total, top) for score in group]
+        strong = QPen(self.theme.colour("accent_line"), 2.6)
+        strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        painter.setPen(strong)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(QPolygonF(points))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.theme.colour("accent_line"))
+        for point in points if len(points) < 30 else points[-1:]:
+            painter.drawEllipse(point, 4, 4)
+
+    def _aha_point(self, aha: Aha, top: float) -> QPointF:
+        """On the curve at the round of the first right answer."""
+        scores = [score for group in self._exams for score in group]
+        after = next((i for i, score in enumerate(scores) if score.round >= aha.round), len(scores) - 1)
+        before, later = scores[max(0, after - 1)], scores[after]
+        share = later.right / later.total
+        if later.round > before.round and aha.round <= later.round:
+            part = max(0.0, (aha.round - before.round) / (later.round - before.round))
+            share = before.right / before.total * (1 - part) + share * part
+        return self._at(aha.round, share, top)
+
+    def _draw_ahas(self, painter: QPainter, top: float) -> None:
+        for aha in self._ahas:
+            point = self._aha_point(aha, top)
+            painter.setPen(QPen(self.theme.colour("surface"), 1.6))
+            painter.setBrush(self.theme.colour("peer" if aha.origin else "accent"))
+            painter.drawPolygon(hexagon(point.x(), point.y(), CELL))
+        newest = next((aha for aha in reversed(self._ahas) if aha.origin), None)
+        if newest is not None:
+            self._draw_note(painter, newest, self._aha_point(newest, top))
+
+    def _draw_note(self, painter: QPainter, aha: Aha, point: QPointF) -> None:
+        """The words about one first right answer, above the plot, and a thin line down to it."""
+        plot, px = self.plot(), self.theme.px
+        painter.setFont(self.theme.font("tag"))
+        metrics = QFontMetricsF(painter.font())
+        words = metrics.elidedText(whole_words(aha), Qt.TextElideMode.ElideRight, plot.width())
+        width = metrics.horizontalAdvance(words) + 4
+        x_left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
+        painter.setPen(QPen(self.theme.colour("peer"), 1, Qt.PenStyle.DotLine))
+        painter.drawLine(QPointF(point.x(), plot.top() - px(6)), QPointF(point.x(), point.y() - CELL - 2))
+        painter.setPen(self.theme.colour("peer"))
+        painter.drawText(QRectF(x_left, plot.top() - px(ABOVE) + 1, width, px(LINE)), Qt.AlignmentFlag.AlignVCenter, words)
+
+    def words_at(self, point: QPointF) -> str:
+        """What is drawn at this point, in words; empty where nothing is."""
+        if not self._exams:
+            return ""
+        top = self._ticks()[-1]
+        for aha in reversed(self._ahas):
+            if _near(self._aha_point(aha, top), point):
+                return whole_words(aha)
+        for score in (score for group in self._exams for score in group):
+            if _near(self._at(score.round, score.right / score.total, top), point):
+                words = tr("Round %1: %2 of %3 right").replace("%1", figure(score.round))
+                return words.replace("%2", figure(score.right)).replace("%3", figure(score.total))
+        return ""
+
+
+def _near(place: QPointF, pointer: QPointF) -> bool:
+    return (place - pointer).manhattanLength() < NEAR

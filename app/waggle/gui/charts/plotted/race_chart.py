@@ -1,0 +1,40 @@
+"""The two curves of a race. Imports pyqtgraph, so load it only when the first race begins."""
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetricsF
+
+from waggle.gui.charts.plotted.chart import LABEL_ROOM, EndLabel, LineChart
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.state.race_state import Race, recent_score, trend
+from waggle.gui.theme.theme import Theme
+
+LOWEST_TOP = 0.1
+BESIDE = 12  # pixels around the label of a line
+USUAL_ROUNDS = 80  # of a race, before it says how many there are
+
+
+class RaceChart(LineChart):
+    """Right answers by round; the axis has the length of the whole race from the start."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, tr("Right answers by round, sharing and alone"), shows_axis=True)
+
+    def sizeHint(self) -> QSize:
+        """The least size: a scrolling page asks for it, and gives the chart the space that remains."""
+        return QSize(self.theme.px(320), self.theme.px(220))
+
+    def show_race(self, race: Race) -> None:
+        alone, sharing = trend(race.alone.right), trend(race.sharing.right)
+        names = f"  {tr('Sharing')}  {recent_score(race.sharing)}", f"  {tr('Alone')}  {recent_score(race.alone)}"
+        widest = max(map(QFontMetricsF(self.theme.font("tag")).horizontalAdvance, names))
+        self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
+        rounds = race.rounds if race.racers else USUAL_ROUNDS
+        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(rounds)), axis="round")
+        if not race.rounds_played:
+            return
+        x = [float(number) for number in range(1, race.rounds_played + 1)]
+        self.draw_line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
+        self.draw_line(x, sharing, "peer", Qt.PenStyle.SolidLine, width=2.6, dots=False)
+        self.draw_label(EndLabel(x[-1], sharing[-1], names[0], "peer"))
+        self.draw_label(EndLabel(x[-1], alone[-1], names[1], "text_soft"))
+        self.spread_labels()

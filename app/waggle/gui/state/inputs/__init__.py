@@ -1,0 +1,1 @@
+"""What people paste, drop or open: links, pictures, models and files of questions."""

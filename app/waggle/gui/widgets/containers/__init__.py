@@ -1,0 +1,1 @@
+"""What holds other widgets: headers, columns, grids of cards, and scroll areas."""
