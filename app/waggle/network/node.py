@@ -23,7 +23,7 @@ from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity import membership
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits import reputation_file
-from waggle.network.limits.named_calls import CLIENTS
+from waggle.network.limits.named_calls import CLIENTS, CLIENTS_LEAVE
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import Choice, ReputationTable
 from waggle.network.limits.reputation_changes import ReputationChanges
@@ -340,7 +340,7 @@ class SwarmNode:
         # The light client alone names this peer, so it counts as a holder, not as the origin.
         blob = await fetch(
             self._transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
-            certificate=self._context.membership.certificate(), named=self._accounts.named_calls,
+            certificate=self._context.membership.certificate(), named=self._accounts.named_calls, leave=CLIENTS_LEAVE,
         )  # fmt: skip
         if unmet and blob:
             self._accounts.unmet_calls.gave(CLIENTS)

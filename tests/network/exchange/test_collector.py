@@ -18,7 +18,7 @@ from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL_BYTES, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.limits.address_ranges import Route
-from waggle.network.limits.named_calls import OWN
+from waggle.network.limits.named_calls import CALLS_BURST, CLIENTS_LEAVE, OWN
 from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits, RateLimit
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
@@ -303,7 +303,7 @@ class Flood:
 
     def __init__(self, charter: Charter, size: int = 1) -> None:
         self.pulled = 0
-        self.breaks_off = False
+        self.breaks_off, self.gives = False, bytes(MAX_PULL_BYTES)
         self.announced = Announcement(
             charter=charter.digest, sha256=bytes(32), size=size, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
             expires=1,
@@ -324,7 +324,7 @@ class Flood:
         self.pulled += 1
         if self.breaks_off:
             raise PeerAway("in the middle of it")
-        return bytes(MAX_PULL_BYTES)
+        return self.gives
 
 
 @pytest.mark.parametrize(
@@ -408,6 +408,16 @@ async def test_whomever_a_light_client_names_is_called_in_vain_no_more_often_tha
     here = listener.met("here", "8.8.4.0/24")
     await node._pull_for(here.peer_id, bytes(32), 1.0)
     assert network.pulled == 3
+
+
+async def test_a_light_client_that_names_a_gateway_for_ever_leaves_us_half_of_the_calls_to_it(listener: Listener) -> None:
+    network, node, gateway = Flood(listener.charter), listener.node, listener.met("gateway", "8.8.4.0/24").peer_id
+    network.gives, node._transport = b"", network
+    node._accounts.named_calls._budget = RateLimit(0.0, CALLS_BURST)
+    for _ in range(int(2 * CALLS_BURST)):
+        await node._pull_for(gateway, bytes(32), 1.0)
+    assert network.pulled == CALLS_BURST - CLIENTS_LEAVE
+    assert node._accounts.named_calls.may(gateway)
 
 
 async def test_names_that_nobody_met_and_that_give_something_use_nothing_up(listener: Listener) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from waggle.network.limits.rate_limits import REMEMBERED, RateLimit
 
 CALLS_RATE, CALLS_BURST = 8.0, 64.0  # a second and at once: a gateway gives out the payloads of up to 64 light clients
+CLIENTS_LEAVE = CALLS_BURST / 2  # of the budget, so that a light client that names a gateway again and again keeps us from nobody
 REST_S, LONGEST_REST_S = 15.0, 960.0  # doubled after each failure in a row
 UNMET_RATE, UNMET_BURST = 1.0, 64.0  # calls in vain to peers that are not connected, a second and at once
 OWN, CLIENTS = "own", "light clients"  # on whose behalf
@@ -43,14 +44,14 @@ class NamedCalls:
         self._budget = RateLimit(CALLS_RATE, CALLS_BURST, clock)
         self._rests: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # peer id -> until when, and how long it rests
 
-    def may(self, peer_id: bytes) -> bool:
-        """Whether this peer may be called now."""
+    def may(self, peer_id: bytes, leave: float = 0.0) -> bool:
+        """Whether this peer may be called now, if so many calls have to be left for others."""
         until, _ = self._rests.get(peer_id, (0.0, 0.0))
-        return until <= self._clock() and self._budget.has(peer_id)
+        return until <= self._clock() and self._budget.has(peer_id, 1.0 + leave)
 
-    def begin(self, peer_id: bytes) -> bool:
-        """Whether this peer may be called now; if so the call is counted."""
-        return self.may(peer_id) and self._budget.allows(peer_id)
+    def begin(self, peer_id: bytes, leave: float = 0.0) -> bool:
+        """The same; if it may be called, the call is counted."""
+        return self.may(peer_id, leave) and self._budget.allows(peer_id)
 
     def end(self, peer_id: bytes, *, answered: bool) -> None:
         """Note how a call ended. Calls that fail at the same time count once."""

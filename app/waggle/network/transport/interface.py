@@ -198,18 +198,19 @@ async def fetch(
     certificate: bytes,
     paid: Callable[[int], None] = lambda size: None,
     named: NamedCalls | None = None,
+    leave: float = 0.0,
 ) -> bytes:
     """A payload from its origin, or from those who serve it for the origin; empty if none of them does.
 
     `paid` gets the number of bytes that each try brought, whatever they are, or FAILED_PULL_COST if a call failed. Bytes with
     another hash are the origin's offence if it sent them itself; from anybody else they are ignored. `named` limits the calls to
-    peers that only the announcement names.
+    peers that only the announcement names, of which so many are left for other callers.
     Raises PeerAway while we have no network.
     """
     for giver in via or (origin,):
         network, blob, size = transport.network, b"", FAILED_PULL_COST
         others = named if giver != origin else None
-        if others is not None and not others.begin(giver):
+        if others is not None and not others.begin(giver, leave):
             continue
         answered = False
         try:
