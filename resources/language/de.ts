@@ -73,6 +73,8 @@
 <message><source>%1 is incomplete</source><translation>%1 ist unvollständig</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1 ist größer als %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>%1 fehlt</translation></message>
+<message><source>%1 is new: it found its first right answer by itself.</source><translation>Neu: %1. Die erste richtige Antwort hat es selbst gefunden.</translation></message>
+<message><source>%1 is new: it was right for the first time after learning from %2.</source><translation>Neu: %1. Nach einer Antwort von %2 lag es zum ersten Mal richtig.</translation></message>
 <message><source>%1 is no file of a run: %2.</source><translation>%1 ist keine Datei eines Laufs: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 ist keine Datei mit Fragen.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 ist keine Adresse eines Gateways.</translation></message>
@@ -120,7 +122,6 @@
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
-<message><source>%1 of %2 skills began with a peer</source><translation>%1 von %2 Fachgebieten begannen mit einem Peer</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 von 100 weniger als allein</translation></message>
@@ -172,6 +173,8 @@
 <message><source>%2 from %1</source><translation>%2 von %1</translation></message>
 <message><source>%2 learned from %1</source><translation>%2 von %1 gelernt</translation></message>
 <message><source>%2 on %1</source><translation>%2 Uhr auf %1</translation></message>
+<message><source>%2 right in the test after %1. It never trains on these questions.</source><translation>%2 richtig im Test nach %1. Mit diesen Fragen trainiert es nie.</translation></message>
+<message><source>%2 right in the test before its first round. It never trains on these questions.</source><translation>%2 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%2 to %1</source><translation>%2 an %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n Adresse</numerusform><numerusform>%n Adressen</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
@@ -225,18 +228,17 @@
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, %1 unbekannte Zeilen übersprungen</translation></message>
-<message numerus="yes"><source>, %n more are connected</source><translation><numerusform>, %n weiterer ist verbunden</numerusform><numerusform>, %n weitere sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
-<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n hat deine Antworten</numerusform><numerusform>. %n haben deine Antworten</numerusform></translation></message>
 <message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
+<message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n hat deine Antworten geholt</numerusform><numerusform>; %n haben deine Antworten geholt</numerusform></translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -263,6 +265,7 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Ein Teil des Journals ist beschädigt, oder eine andere Version von Waggle hat ihn geschrieben.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Eine Passphrase hat mindestens %1 Zeichen.</translation></message>
 <message><source>A peer</source><translation>Ein Peer</translation></message>
+<message><source>A peer was right first in %1 of %2 skills</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Ein Bild entsteht aus einem aufgezeichneten Lauf.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Der Name eines Bildes endet auf .png, und seinen Ordner gibt es schon.</translation></message>
 <message><source>A program fills the screen.</source><translation>Ein Programm füllt den Bildschirm.</translation></message>
@@ -307,7 +310,6 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Nach %1 beantwortet dein Modell %2 von 100 neuen Fragen richtig; bei diesen Fragen waren es am Anfang %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Nach %n Runde</numerusform><numerusform>Nach %n Runden</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Nach einem Tag Arbeit ohne Knappheit versucht der nächste Start größere Teile. Andere Programme zu schließen hilft.</translation></message>
-<message><source>After an answer of</source><translation>Nach einer Antwort von</translation></message>
 <message><source>After an example</source><translation>Nach einem Beispiel</translation></message>
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
@@ -530,6 +532,7 @@
 <message><source>Compare</source><translation>Vergleich</translation></message>
 <message><source>Compare models</source><translation>Modelle vergleichen</translation></message>
 <message><source>Compare runs</source><translation>Läufe vergleichen</translation></message>
+<message><source>Compare with training alone</source><translation>Mit Training allein vergleichen</translation></message>
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Zahlen vergleichen</translation></message>
@@ -676,7 +679,7 @@
 <message><source>Finishing this step, then pausing.</source><translation>Dieser Schritt wird beendet, dann pausiert.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
-<message><source>First right answer in %1</source><translation>Erste richtige Antwort in %1</translation></message>
+<message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1, from %2</source><translation>Erste richtige Antwort: %1, von %2</translation></message>
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
@@ -1366,6 +1369,7 @@
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
+<message><source>Right first</source><translation>Zuerst richtig</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
 <message><source>Right in %1 of %2 tries. It learns from what sets them apart from the others.</source><translation>In %1 von %2 Versuchen richtig. Es lernt aus dem Unterschied zu den anderen.</translation></message>
 <message><source>Right!</source><translation>Richtig!</translation></message>
@@ -1417,10 +1421,8 @@
 <message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
 <message><source>Seconds</source><translation>Sekunden</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
-<message><source>See a race of two swarms</source><translation>Wettlauf zweier Schwärme ansehen</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Unter Fortschritt ansehen</numerusform><numerusform>Alle %n unter Fortschritt</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Siehe computer.disk_gb.</translation></message>
-<message><source>See it on the curve</source><translation>Auf der Kurve ansehen</translation></message>
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
 <message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
@@ -1575,8 +1577,6 @@
 <message><source>Takes under a minute</source><translation>Dauert keine Minute</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
-<message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Nach %1 getestet, mit %2 Fragen, die es nie geübt hat.</translation></message>
-<message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Vor der ersten Runde getestet, mit %2 Fragen, die es nie übt.</translation></message>
 <message><source>Tests</source><translation>Tests</translation></message>
 <message><source>Text size</source><translation>Schriftgröße</translation></message>
 <message><source>That is no token of the hub.</source><translation>Das ist kein Token des Hubs.</translation></message>
@@ -2013,6 +2013,7 @@
 <message><source>Try again.</source><translation>Versuche es noch einmal.</translation></message>
 <message><source>Try another number.</source><translation>Versuche eine andere Nummer.</translation></message>
 <message><source>Try it</source><translation>Probieren</translation></message>
+<message><source>Try what it just learned</source><translation>Probier aus, was es gerade gelernt hat</translation></message>
 <message><source>Try your model</source><translation>Probiere dein Modell aus</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Probiert aus, wie dieses Modell am besten gefragt wird: %1 von %2 Arten</translation></message>
 <message><source>Tuesday</source><translation>Dienstag</translation></message>
@@ -2263,8 +2264,6 @@
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Dein Modell beantwortet gerade fünf davon; ein großes braucht Minuten. Du musst nicht warten.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Dein Modell beantwortet kleine Rätsel, jedes auf acht Arten; Waggle prüft, welche stimmen.</translation></message>
 <message><source>Your model did not try them.</source><translation>Dein Modell hat sie nicht versucht.</translation></message>
-<message><source>Your model found it by itself.</source><translation>Dein Modell fand sie selbst.</translation></message>
-<message><source>Your model had learned from an answer of %1, a peer.</source><translation>Dein Modell hatte aus einer Antwort von %1 gelernt, einem Peer.</translation></message>
 <message><source>Your model is %1</source><translation>Dein Modell ist %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Dein Modell %1, nur auf diesem Computer.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Dein Modell %1, mit %2.</translation></message>
@@ -2275,6 +2274,7 @@
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
+<message><source>Your model learned from that answer and was right itself then. It might have got there alone, too.</source><translation>Dein Modell hat aus dieser Antwort gelernt und lag danach selbst richtig. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
@@ -2291,7 +2291,6 @@
 <message><source>Your model's answers to an exam</source><translation>Antworten deines Modells auf eine Prüfung</translation></message>
 <message><source>Your model's answers, and yours, marked human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
-<message><source>Your model's first right answer there came after one from a peer. Training alone was not measured.</source><translation>Die erste richtige Antwort deines Modells dort kam nach der eines Peers. Training allein wurde nicht gemessen.</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
@@ -2325,8 +2324,8 @@
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
 <message><source>a text can end its process</source><translation>ein Text kann seinen Prozess beenden</translation></message>
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>ein Text von %1 Zeichen kann seinen Prüfer länger als %2 Sekunden beschäftigen</translation></message>
+<message><source>after %1 was right</source><translation>nachdem %1 richtig lag</translation></message>
 <message><source>after learning from another</source><translation>nach dem Lernen von anderen</translation></message>
-<message><source>after one from %1</source><translation>nach einer von %1</translation></message>
 <message><source>algorithms</source><translation>Algorithmen</translation></message>
 <message><source>alone</source><translation>allein</translation></message>
 <message><source>an Intel GPU was found</source><translation>eine Intel-GPU wurde gefunden</translation></message>
@@ -2511,7 +2510,6 @@
 <message><source>not finished</source><translation>nicht fertig</translation></message>
 <message><source>not finite</source><translation>nicht endlich</translation></message>
 <message><source>not its key</source><translation>nicht sein Schlüssel</translation></message>
-<message><source>not measured here</source><translation>hier nicht messbar</translation></message>
 <message><source>not solved yet</source><translation>noch nicht gelöst</translation></message>
 <message><source>not tested yet</source><translation>noch nicht getestet</translation></message>
 <message><source>not the answer sheet that was named</source><translation>nicht der angekündigte Antwortbogen</translation></message>
@@ -2593,7 +2591,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: began with a peer</source><translation>dicker Rand: begann mit einem Peer</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer war zuerst</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

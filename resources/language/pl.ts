@@ -73,6 +73,8 @@
 <message><source>%1 is incomplete</source><translation>%1 – niekompletne</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1: rozmiar przekracza %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>brakuje %1</translation></message>
+<message><source>%1 is new: it found its first right answer by itself.</source><translation>Nowość – %1: pierwszą dobrą odpowiedź model znalazł sam.</translation></message>
+<message><source>%1 is new: it was right for the first time after learning from %2.</source><translation>Nowość – %1: model po raz pierwszy odpowiedział dobrze, gdy nauczył się tego od: %2.</translation></message>
 <message><source>%1 is no file of a run: %2.</source><translation>%1 nie jest plikiem przebiegu: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
@@ -120,7 +122,6 @@
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
-<message><source>%1 of %2 skills began with a peer</source><translation>Zaczęło się od peera: %1 z %2 umiejętności</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 na 100 mniej niż samodzielnie</translation></message>
@@ -172,6 +173,8 @@
 <message><source>%2 from %1</source><translation>%2 od %1</translation></message>
 <message><source>%2 learned from %1</source><translation>Nauka od %1: %2</translation></message>
 <message><source>%2 on %1</source><translation>%2 na %1</translation></message>
+<message><source>%2 right in the test after %1. It never trains on these questions.</source><translation>%2 dobrze w teście po: %1. Na tych pytaniach model nigdy nie trenuje.</translation></message>
+<message><source>%2 right in the test before its first round. It never trains on these questions.</source><translation>%2 dobrze w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>%2 to %1</source><translation>%2 do %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n adres</numerusform><numerusform>%n adresy</numerusform><numerusform>%n adresów</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
@@ -225,18 +228,17 @@
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, pominięte nieznane wiersze: %1</translation></message>
-<message numerus="yes"><source>, %n more are connected</source><translation><numerusform>, połączony jeszcze %n</numerusform><numerusform>, połączone jeszcze %n</numerusform><numerusform>, połączonych jeszcze %n</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
-<message numerus="yes"><source>. %n have your answers</source><translation><numerusform>. %n ma Twoje odpowiedzi</numerusform><numerusform>. %n mają Twoje odpowiedzi</numerusform><numerusform>. %n ma Twoje odpowiedzi</numerusform></translation></message>
 <message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
+<message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n pobrał Twoje odpowiedzi</numerusform><numerusform>; %n pobrały Twoje odpowiedzi</numerusform><numerusform>; %n pobrało Twoje odpowiedzi</numerusform></translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -263,6 +265,7 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
 <message><source>A peer</source><translation>Peer</translation></message>
+<message><source>A peer was right first in %1 of %2 skills</source><translation>W %1 z %2 umiejętności peer był pierwszy</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Obraz można zrobić z nagranego przebiegu.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Nazwa obrazu kończy się na .png, a jego folder już istnieje.</translation></message>
 <message><source>A program fills the screen.</source><translation>Jakiś program zajmuje cały ekran.</translation></message>
@@ -307,7 +310,6 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 ze 100 nowych pytań; na początku, przy tych samych pytaniach, na %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Po %n rundzie</numerusform><numerusform>Po %n rundach</numerusform><numerusform>Po %n rundach</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Po dniu pracy bez braku pamięci następne uruchomienie spróbuje większych części. Pomaga zamknięcie innych programów.</translation></message>
-<message><source>After an answer of</source><translation>Po odpowiedzi od</translation></message>
 <message><source>After an example</source><translation>Po przykładzie</translation></message>
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
@@ -530,6 +532,7 @@
 <message><source>Compare</source><translation>Porównaj</translation></message>
 <message><source>Compare models</source><translation>Porównaj modele</translation></message>
 <message><source>Compare runs</source><translation>Porównaj przebiegi</translation></message>
+<message><source>Compare with training alone</source><translation>Porównaj z treningiem w pojedynkę</translation></message>
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
@@ -1366,6 +1369,7 @@
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
+<message><source>Right first</source><translation>Pierwsi z dobrą odpowiedzią</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
 <message><source>Right in %1 of %2 tries. It learns from what sets them apart from the others.</source><translation>Dobrze w %1 na %2 prób. Uczy się z tego, co różni je od pozostałych.</translation></message>
 <message><source>Right!</source><translation>Dobrze!</translation></message>
@@ -1417,10 +1421,8 @@
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
-<message><source>See a race of two swarms</source><translation>Zobacz wyścig dwóch rojów</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
-<message><source>See it on the curve</source><translation>Zobacz na krzywej</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
 <message><source>See the race</source><translation>Zobacz wyścig</translation></message>
@@ -1575,8 +1577,6 @@
 <message><source>Takes under a minute</source><translation>Zajmuje mniej niż minutę</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
-<message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Testowano po: %1. Pytania, na których model nigdy nie trenował: %2.</translation></message>
-<message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Testowano przed pierwszą rundą. Pytania, na których model nigdy nie trenuje: %2.</translation></message>
 <message><source>Tests</source><translation>Testy</translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
 <message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>
@@ -2013,6 +2013,7 @@
 <message><source>Try again.</source><translation>Spróbuj ponownie.</translation></message>
 <message><source>Try another number.</source><translation>Spróbuj innego numeru.</translation></message>
 <message><source>Try it</source><translation>Wypróbuj</translation></message>
+<message><source>Try what it just learned</source><translation>Sprawdź, czego się właśnie nauczył</translation></message>
 <message><source>Try your model</source><translation>Wypróbuj swój model</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Sprawdzanie, jak najlepiej pytać ten model: sposób %1 z %2</translation></message>
 <message><source>Tuesday</source><translation>Wtorek</translation></message>
@@ -2263,8 +2264,6 @@
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Twój model odpowiada teraz na pięć z nich; duży potrzebuje kilku minut. Nie musisz czekać.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Twój model odpowiada na małe zagadki, na każdą ośmioma sposobami; Waggle sprawdza, co jest poprawne.</translation></message>
 <message><source>Your model did not try them.</source><translation>Twój model ich nie próbował.</translation></message>
-<message><source>Your model found it by itself.</source><translation>Twój model znalazł ją sam.</translation></message>
-<message><source>Your model had learned from an answer of %1, a peer.</source><translation>Twój model uczył się wcześniej z odpowiedzi peera %1.</translation></message>
 <message><source>Your model is %1</source><translation>Twój model: %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Twój model: %1, tylko na tym komputerze.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Twój model: %1 (%2).</translation></message>
@@ -2275,6 +2274,7 @@
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
+<message><source>Your model learned from that answer and was right itself then. It might have got there alone, too.</source><translation>Twój model nauczył się z tej odpowiedzi i potem sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
@@ -2291,7 +2291,6 @@
 <message><source>Your model's answers to an exam</source><translation>Odpowiedzi Twojego modelu na egzamin</translation></message>
 <message><source>Your model's answers, and yours, marked human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
-<message><source>Your model's first right answer there came after one from a peer. Training alone was not measured.</source><translation>Pierwsza poprawna odpowiedź Twojego modelu pojawiła się tam po odpowiedzi peera. Treningu w pojedynkę nie zmierzono.</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
@@ -2325,8 +2324,8 @@
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>
 <message><source>a text can end its process</source><translation>tekst może zakończyć jego proces</translation></message>
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>tekst o długości %1 znaków może zająć jego moduł oceny na ponad %2 s</translation></message>
+<message><source>after %1 was right</source><translation>po dobrej odpowiedzi: %1</translation></message>
 <message><source>after learning from another</source><translation>po nauce od innego</translation></message>
-<message><source>after one from %1</source><translation>po jednej od %1</translation></message>
 <message><source>algorithms</source><translation>algorytmy</translation></message>
 <message><source>alone</source><translation>samodzielnie</translation></message>
 <message><source>an Intel GPU was found</source><translation>wykryto kartę graficzną Intel</translation></message>
@@ -2511,7 +2510,6 @@
 <message><source>not finished</source><translation>nie ukończono</translation></message>
 <message><source>not finite</source><translation>nieskończona</translation></message>
 <message><source>not its key</source><translation>to nie jego klucz</translation></message>
-<message><source>not measured here</source><translation>tu bez pomiaru</translation></message>
 <message><source>not solved yet</source><translation>jeszcze nie rozwiązano</translation></message>
 <message><source>not tested yet</source><translation>jeszcze nie testowano</translation></message>
 <message><source>not the answer sheet that was named</source><translation>nie ten arkusz odpowiedzi, który podano</translation></message>
@@ -2593,7 +2591,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: began with a peer</source><translation>gruba ramka: zaczęło się od peera</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer był pierwszy</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

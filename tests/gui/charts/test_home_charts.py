@@ -38,7 +38,7 @@ def test_each_score_and_first_answer_is_told_where_it_is_drawn(theme: Theme, qtb
     assert curve.words_at(curve._at(100, 0.4, top)) == "Round 100: 40 of 100 right"
     middle = curve._at(50, 0.2, top)
     assert curve._aha_point(aha, top) == middle, "on the curve between two scores"
-    assert curve.words_at(middle) == "First right answer in Fractions, after one from Brisk Otter · idotter"
+    assert curve.words_at(middle) == "First right answer in Fractions, after Brisk Otter · idotter was right"
     assert curve.words_at(QPointF(2, 2)) == ""
     assert "First right answer in Fractions" in curve.accessibleDescription()
 

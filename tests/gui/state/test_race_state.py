@@ -80,7 +80,7 @@ def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
 def test_home_and_help_lead_to_the_race(window_told: Make) -> None:
     window = window_told(list(Run(rounds=3).all_events()))
     link = window.pages.of(HomePage).sharing.link
-    assert link.text() == "See a race of two swarms"
+    assert link.text() == "Compare with training alone"
     link.click()
     assert (window.page, window.pages.of(PlaygroundPage).race.isVisible()) == ("playground", True)
     window.show_page("help")

@@ -6,7 +6,9 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
+from waggle.core.peer_id import fingerprint
 from waggle.gui.i18n.formatting import clock, date_of, day, figure, one_line, peer_name, tooltip_text, tr
+from waggle.gui.state.story.namesakes import Namesakes, short_name
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon, mirror_box
 from waggle.protocol.events import Aha
@@ -82,6 +84,7 @@ class AhaList(QListWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme, self._ahas = theme, tuple[Aha, ...]()
+        self._several: Namesakes = frozenset()
         self.setFont(theme.font("small"))
         self.setAccessibleName(tr("First right answers"))
         self.setItemDelegate(_AhaDelegate(theme, self))
@@ -91,9 +94,9 @@ class AhaList(QListWidget):
         self.itemClicked.connect(self._tell)
         theme.changed.connect(self._fill)
 
-    def show_ahas(self, ahas: Sequence[Aha]) -> None:
-        if tuple(ahas) != self._ahas:
-            self._ahas = tuple(ahas)
+    def show_ahas(self, ahas: Sequence[Aha], several: Namesakes) -> None:
+        if (tuple(ahas), several) != (self._ahas, self._several):
+            self._ahas, self._several = tuple(ahas), several
             self._fill()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -108,10 +111,12 @@ class AhaList(QListWidget):
         for number, aha in reversed(list(enumerate(self._ahas, 1))):
             specialty, whose = aha_cells(aha)
             taught = bool(aha.origin)
-            who = tr("from %1").replace("%1", peer_name(aha.name, aha.origin)) if taught else tr("found by itself")
+            who = (
+                tr("from %1").replace("%1", short_name(aha.name, aha.origin, self._several)) if taught else tr("found by itself")
+            )
             when = f"{tr('Round %1').replace('%1', figure(aha.round))}, {day(date_of(aha.at))} {clock(aha.at)}"
             item = QListWidgetItem("\n".join((f"{figure(number)}  {specialty}", who, when)))
-            item.setToolTip(tooltip_text(f"{specialty}: {whose}"))
+            item.setToolTip(tooltip_text(f"{specialty}: {whose}{f' ({fingerprint(aha.origin)})' if taught else ''}"))
             item.setData(Qt.ItemDataRole.UserRole, taught)
             self.addItem(item)
         if self.count():

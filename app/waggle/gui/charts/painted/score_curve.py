@@ -12,6 +12,7 @@ from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import MeasuredLine, measured_lines
 from waggle.gui.state.story.learning_story import exams
+from waggle.gui.state.story.namesakes import Namesakes, namesakes, short_name
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
 from waggle.protocol.events import Aha, HeldOutScore
@@ -31,7 +32,7 @@ def line_name(line: MeasuredLine) -> str:
 def first_answer_words(aha: Aha, peer: str) -> str:
     """A first right answer, and the peer whose answer was learned from before it."""
     words = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
-    return f"{words}, {tr('after one from %1').replace('%1', peer)}" if aha.origin else words
+    return f"{words}, {tr('after %1 was right').replace('%1', peer)}" if aha.origin else words
 
 
 def whole_words(aha: Aha) -> str:
@@ -48,6 +49,7 @@ class ScoreCurve(PaintedChart):
         self._exams: list[list[HeldOutScore]] = []
         self._references: tuple[MeasuredLine, ...] = ()
         self._ahas: tuple[Aha, ...] = ()
+        self._several: Namesakes = frozenset()
         self._ends = (0.0, 1.0)
         self._drawn: tuple[object, ...] = ()
         self.setMinimumHeight(theme.px(84))
@@ -57,11 +59,12 @@ class ScoreCurve(PaintedChart):
         first = float(groups[0][0].round) if groups else 0.0
         last = max([first + 1.0, *(float(group[-1].round) for group in groups), *(float(aha.round) for aha in state.ahas)])
         references = measured_lines(state, groups, last)
-        drawn = (tuple(score for group in groups for score in group), state.ahas, last, references)
+        several = namesakes(state)
+        drawn = (tuple(score for group in groups for score in group), state.ahas, last, references, several)
         if drawn == self._drawn:
             return
         self._drawn, self._exams, self._ends = drawn, groups, (first, last)
-        self._references = references
+        self._references, self._several = references, several
         self._ahas = tuple(aha for aha in state.ahas if first <= aha.round <= last)
         self.setAccessibleDescription(". ".join(self._in_words()))
         self.update()
@@ -196,7 +199,8 @@ class ScoreCurve(PaintedChart):
         plot, px = self.plot(), self.theme.px
         painter.setFont(self.theme.font("tag"))
         metrics = QFontMetricsF(painter.font())
-        words = metrics.elidedText(whole_words(aha), Qt.TextElideMode.ElideRight, plot.width())
+        words = first_answer_words(aha, short_name(aha.name, aha.origin, self._several))
+        words = metrics.elidedText(words, Qt.TextElideMode.ElideRight, plot.width())
         width = metrics.horizontalAdvance(words) + 4
         x_left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
         painter.setPen(QPen(self.theme.colour("peer"), 1, Qt.PenStyle.DotLine))

@@ -62,7 +62,7 @@ class SharingCard(QFrame):
         self.detail.setText(sharing.detail)
         self.detail.setVisible(bool(sharing.detail))
         self.link.setVisible(bool(sharing.offers[0]))
-        self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("See a race of two swarms"))
+        self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("Compare with training alone"))
         resting = bool(why_unavailable(state))
         self._is_resting = resting
         self._show_picture()

@@ -21,7 +21,7 @@ BESIDE = 150  # pixels that they need, before text scaling
 
 
 class TeacherLine(QWidget):
-    """A peer, and the skills that began after an answer of it."""
+    """A peer, and the skills in which it was right first."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class SkillCard(QFrame):
         self._theme = theme
         self._has_teachers = False
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
-        title = text(theme, tr("After an answer of"), "small", "soft")
+        title = text(theme, tr("Right first"), "small", "soft")
         self._taught = as_widget(column(4, title, *self._teachers, None, gap=7))
         self.all_ahas = Button(theme, "", "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
@@ -79,7 +79,7 @@ class SkillCard(QFrame):
         self.all_ahas.say(plural(len(state.ahas), "See it on Progress", "See all %n on Progress"))
         tested = any(skill.total for skill in known)
         words = tr("right on new questions") if tested else tr("filled in after the next test")
-        ring = tr("thick ring: began with a peer")
+        ring = tr("thick ring: a peer was right first")
         self._key.say(f"{words}; {ring}" if by_teacher else words)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:

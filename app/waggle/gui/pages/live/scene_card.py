@@ -10,6 +10,7 @@ from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
 from waggle.gui.pages.live.other_questions import OtherQuestions
+from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
 from waggle.gui.state.story.tries import essence, kind_of, merged_tries, truth_of
 from waggle.gui.state.story.typesetting import task_words
@@ -136,12 +137,12 @@ class SceneCard(QFrame):
         self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
         self._others.show_cards(scene.others)
         titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
-        names = Counter(peer.name for peer in state.peers.values())
+        several = namesakes(state)
         for place, line in enumerate(self._teachers):
             line.setVisible(place < len(scene.teachers))
             if place < len(scene.teachers):
                 teacher = scene.teachers[place]
-                line.show_teacher(teacher, titles, has_namesake=bool(teacher.name) and names[teacher.name] > 1)
+                line.show_teacher(teacher, titles, has_namesake=teacher.name.casefold() in several)
         self._fit()
 
         if newest and scene.own is not None and scene.round != self._learned:

@@ -28,6 +28,7 @@ from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableVie
 from waggle.gui.pages.progress.rounds_export import save_rounds
 from waggle.gui.pages.progress.run_choice import RunChoice
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
@@ -325,7 +326,7 @@ class ProgressPage(Page):
                 QTimer.singleShot(turn * FRAME_MS, chart, draw)
         scores = chart_series.scores(state)
         self._runs_legend.show_runs(runs, scores)
-        self._ahas.show_ahas(state.ahas)
+        self._ahas.show_ahas(state.ahas, namesakes(state))
         self._pins.setVisible(bool(state.ahas))
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)

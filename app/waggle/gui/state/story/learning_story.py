@@ -3,10 +3,11 @@
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import decimal, figure, peer_name, plural, tr
+from waggle.gui.i18n.formatting import decimal, figure, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
+from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import HeldOutScore
 from waggle.protocol.figures import newest_score
 from waggle.protocol.state import State
@@ -62,10 +63,10 @@ def _count(score: HeldOutScore) -> str:
 
 
 def _detail(score: HeldOutScore) -> str:
-    words = tr("Tested after %1 on %2 questions it never trained on.")
+    words = tr("%2 right in the test after %1. It never trains on these questions.")
     if not score.round:
-        words = tr("Tested before its first round on %2 questions it never trains on.")
-    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
+        words = tr("%2 right in the test before its first round. It never trains on these questions.")
+    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", _count(score))
 
 
 def _early_detail(score: HeldOutScore) -> str:
@@ -81,16 +82,14 @@ def has_curve(state: State) -> bool:
 
 
 def company_words(state: State) -> str:
-    """How many train with this node, how many more are connected, and how many fetched its answers; empty for nobody."""
+    """How many train with this node, and how many fetched its answers; else how many are connected; empty for nobody."""
     here, training, took = state.connected, len(state.members), len(state.takers)
     if not here:
         return ""
     if not training:
         return plural(len(here), "%n computer is connected", "%n computers are connected")
     words = plural(training, "%n computer trains with you", "%n computers train with you")
-    if len(here) > training:
-        words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    return words + (plural(took, ". %n has your answers", ". %n have your answers") if took else "")
+    return words + (plural(took, "; %n fetched your answers", "; %n fetched your answers") if took else "")
 
 
 class Sharing(msgspec.Struct, frozen=True):
@@ -126,8 +125,8 @@ def sharing_text(state: State) -> Sharing:
     if not taught:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     skills = max(len(state.ready.specialties), len(state.ahas))
-    says = tr("%1 of %2 skills began with a peer").replace("%1", figure(len(taught))).replace("%2", figure(skills))
-    detail = tr("Your model's first right answer there came after one from a peer. Training alone was not measured.")
+    says = tr("A peer was right first in %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
+    detail = tr("Your model learned from that answer and was right itself then. It might have got there alone, too.")
     return Sharing(says, detail, "peer", RACE)
 
 
@@ -160,7 +159,7 @@ class Skill(msgspec.Struct, frozen=True):
     title: str
     right: int
     total: int
-    teacher: str | None = None  # with the fingerprint of its key; empty: found by itself
+    teacher: str | None = None  # by its `short_name`; empty: found by itself
     solved_in: int = 0  # the round of the first right answer
 
     @property
@@ -174,6 +173,7 @@ def skills(state: State) -> tuple[Skill, ...]:
         return ()
     groups = exams(state)
     tested = next((score.by_specialty for score in reversed(groups[-1] if groups else []) if score.by_specialty), {})
-    ahas = {aha.specialty: (peer_name(aha.name, aha.origin) if aha.origin else "", aha.round) for aha in state.ahas}
+    several = namesakes(state)
+    ahas = {aha.specialty: (short_name(aha.name, aha.origin, several) if aha.origin else "", aha.round) for aha in state.ahas}
     titles = [specialty.title for specialty in state.ready.specialties]
     return tuple(Skill(title, *tested.get(title, (0, 0)), *ahas.get(title, ())) for title in titles)

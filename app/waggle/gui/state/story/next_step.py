@@ -2,9 +2,10 @@
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, peer_name, tr
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import UNTAGGED, Aha
 from waggle.protocol.state import ROUNDS, State
 
@@ -43,7 +44,7 @@ def next_step(state: State, now: float) -> NextStep | None:
     learned = has_learned(state)
     newest = max(state.ahas, key=lambda aha: aha.at, default=None)
     if newest is not None and now - newest.at < FRESH and learned:
-        return _solved(newest)
+        return _solved(newest, state)
     if not learned:
         return _first_climb(state)
     if state.reach in ("alone", "connected") and not state.members:
@@ -59,12 +60,13 @@ def next_step(state: State, now: float) -> NextStep | None:
     return NextStep(tr("See what sharing does"), words, tr("Start a race"), "playground", "race")
 
 
-def _solved(aha: Aha) -> NextStep:
-    title = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
-    words = tr("Your model found it by itself.")
+def _solved(aha: Aha, state: State) -> NextStep:
+    words = tr("%1 is new: it found its first right answer by itself.")
     if aha.origin:
-        words = tr("Your model had learned from an answer of %1, a peer.").replace("%1", peer_name(aha.name, aha.origin))
-    return NextStep(title, words, tr("See it on the curve"), "progress")
+        words = tr("%1 is new: it was right for the first time after learning from %2.")
+    words = words.replace("%1", tr(one_line(aha.specialty)))
+    words = words.replace("%2", short_name(aha.name, aha.origin, namesakes(state)))
+    return NextStep(tr("Try what it just learned"), words, tr("Try it"), "playground", "question")
 
 
 def _first_climb(state: State) -> NextStep:
