@@ -16,7 +16,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +55,18 @@ def main() -> int:
             forget(state, name)
         if not is_finished(measured(state, name)):
             measure(state, name, commit)
+            record(state, commit)
+    return 0 if record(state, commit) else 1
+
+
+def record(state: Path, commit: str) -> bool:
+    """Write what is known by now, and whether that is everything."""
     results = {name: measured(state, name) for name in PARTS}
     PICTURES.mkdir(exist_ok=True)
     for picture in (figures_file.ROOT / "build/windows").glob("*.png"):
         shutil.copyfile(picture, PICTURES / picture.name)
-    figures_file.write(Path(__file__), merged(results.values()) | measured_elsewhere(results, commit), commit=commit)
-    return 0 if all(map(is_finished, results.values())) else 1
+    figures_file.write(Path(__file__), merged(results) | measured_elsewhere(results, commit), commit=commit)
+    return all(map(is_finished, results.values()))
 
 
 def measure(state: Path, name: str, commit: str) -> None:
@@ -98,13 +103,14 @@ def is_finished(result: dict[str, Any]) -> bool:
     return "figures" in result and not any(key.startswith(NOT_FINISHED) for key in result["figures"])
 
 
-def merged(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def merged(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The figures of all parts; the reasons of failures as they are known now."""
     figures = dict[str, Any]()
-    for result in results:
+    for result in results.values():
         part = result.get("figures", {})
         figures |= part | {name: figures.get(name, 0) + part[name] for name in COUNTED if name in part}
     figures |= {name: reason(name) or OURS for name in figures if name.startswith(FAILED)}
+    figures |= {f"{NOT_FINISHED}{name}": "not run" for name, result in results.items() if not result}
     return figures | {"failures_of_waggle": list(figures.values()).count(OURS)}
 
 

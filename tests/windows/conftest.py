@@ -25,6 +25,7 @@ def rig() -> Iterator[Rig]:
         windows.build()
     windows.copy_source(REPOSITORY)
     with windows.running():
+        windows.end_programs()  # of a run that was ended from outside
         yield windows
 
 

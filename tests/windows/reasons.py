@@ -9,6 +9,7 @@ OURS = "Waggle"
 NO_LINK = "Wine: makes no symbolic link, but says that it did"
 REASONS = {
     r"test_trainings.py::test_a_path_that_is_spelled_otherwise": NO_LINK,
+    r"test_program_files.py::test_a_window_whose_files_are_moved_away": NO_LINK,
     r"test_os_faults.py::test_downloading_again_is_advised_only": NO_LINK,
     r"packaging/test_(dev|downloads|release|wheel).py$": "the rig: python.org's embeddable Python has no venv",
     r"test_backup.py::test_a_backup_is_for_its_owner_alone_and_no_link": NO_LINK,

@@ -13,7 +13,7 @@ import smoke
 
 from waggle.protocol import events
 from windows.rig import PYTHON_PROGRAM
-from windows.test_windows import AT_ANY_TIME, START_SECONDS, keep_picture, until_recorded, until_shown
+from windows.test_windows import AT_ANY_TIME, START_SECONDS, forget_installed, keep_picture, until_recorded, until_shown
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
 
@@ -45,6 +45,7 @@ def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen
     figures["windows_installed_mib"] = round(sum(path.stat().st_size for path in frozen.rglob("*") if path.is_file()) / 2**20)
     shutil.copyfile(installer, rig.drive / "setup.exe")
     place, here = r"C:\programs\Waggle", rig.drive / "programs/Waggle"  # not beside the source, C:\waggle
+    forget_installed(rig)
     for folder in ("programs", "new", "upgraded", "computing", "generic", "first_start", "home"):
         shutil.rmtree(rig.drive / folder, ignore_errors=True)
     for attempt in ("new", "upgraded"):

@@ -129,6 +129,7 @@ def test_the_installer_installs_beside_a_left_over_file_upgrades_and_removes(rig
     subprocess.run(drawing, check=True, env={**os.environ, "QT_QPA_PLATFORM": "offscreen"})
     installer = make_windows.installer(payload, icon, "1.2.3", tmp_path)
     shutil.copyfile(installer, rig.drive / "setup.exe")
+    forget_installed(rig)
     users = rig.drive / "users/root/AppData/Local/Programs"
     (users / "Waggle").mkdir(parents=True, exist_ok=True)
     (users / "Waggle/notes.txt").write_text("mine", encoding="ascii")
@@ -153,6 +154,11 @@ def test_the_installer_installs_beside_a_left_over_file_upgrades_and_removes(rig
     assert (users / "Waggle/notes.txt").read_text(encoding="ascii") == "mine"
     shutil.rmtree(users / "Waggle")
     shutil.rmtree(other)
+
+
+def forget_installed(rig) -> None:
+    """Let the next installer choose its folder, also after a test that was ended before it had uninstalled."""
+    rig.run("reg", "delete", r"HKCU\Software\Waggle", "/f", seconds=START_SECONDS)
 
 
 def until_shown(rig, program, picture: Path, colours: int) -> None:

@@ -229,6 +229,7 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
     first.release()
 
 
+@pytest.mark.qt_log_ignore("unexpected locking error")  # Qt's own, on Windows
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
     assert SingleInstance(tmp_path / "missing").claim()
 

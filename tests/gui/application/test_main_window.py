@@ -175,6 +175,7 @@ def left_edge(widget: QWidget) -> int:
     return widget.mapTo(widget.window(), QPoint(0, 0)).x()
 
 
+@pytest.mark.qt_log_ignore("propagateSizeHints")
 def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words_do(
     window_told: TellWindow, story: list[AnyEvent], theme: Theme
 ) -> None:

@@ -63,7 +63,7 @@ class LineProcess(QObject):
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             if not self._stopped:  # a receiver of a line may call `stop`
-                self.line.emit(line)
+                self.line.emit(line.removesuffix(b"\r"))  # as Windows ends lines
         if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
             self.stop()
             self.ended.emit(1, [Message("It said something endless.")])

@@ -49,10 +49,12 @@ def test_the_window_fits_a_screen_with_its_status_bar_and_every_name_of_the_rail
     config = tmp_path / "screen.json"
     config.write_text(json.dumps({"screens": [{"name": "laptop", "x": 0, "y": 0, "width": width, "height": height}]}))
     environment = {
-        **os.environ, "QT_QPA_PLATFORM": f"offscreen:configfile={config}", "QT_SCALE_FACTOR": str(scale),
+        **os.environ, "QT_QPA_PLATFORM": f"offscreen:configfile={config.name}", "QT_SCALE_FACTOR": str(scale),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }  # fmt: skip
-    process = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    process = subprocess.run(  # in the folder of the file, because Qt takes no path with a colon, as Windows has them
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     report = json.loads(process.stdout.splitlines()[-1])
     assert tuple(report["screen"]) == room
     assert report["least"][0] <= report["window"][0] == room[0] - 16
