@@ -24,8 +24,8 @@ def python(code: str) -> list[str]:
 def test_lines_come_whole_and_the_end_brings_the_last_complaints(program: LineProcess, qtbot: QtBot) -> None:
     lines: list[bytes] = []
     program.line.connect(lines.append)
-    said = "sys.stdout.buffer.write(b'one\\ntwo\\r\\nhalf')"  # the second as on Windows
-    code = f"import sys; {said}; sys.stderr.write('waggle: It is broken.\\n\\n'); sys.exit(3)"
+    write = "sys.stdout.buffer.write(b'one\\ntwo\\r\\nhalf')"  # the second as on Windows
+    code = f"import sys; {write}; sys.stderr.write('waggle: It is broken.\\n\\n'); sys.exit(3)"
     with qtbot.waitSignal(program.ended, timeout=20_000) as ended:
         program.start(python(code))
     assert lines == [b"one", b"two"]
