@@ -1421,7 +1421,7 @@
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
-<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform></translation></message>
+<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Wszystkie %n w Postępach</numerusform><numerusform>Wszystkie %n w Postępach</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>

@@ -627,5 +627,9 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: li
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: TellWindow, written: list[AnyEvent]) -> None:
     page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
-    for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-        assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"
+    head, tip = (
+        page._model.headerData(6, Qt.Orientation.Horizontal, role)
+        for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+    )
+    assert head == "Mean reward"
+    assert tip == "Mean reward: How right the answers of its model were: 0 is never, 1 always"

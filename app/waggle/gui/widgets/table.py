@@ -172,6 +172,7 @@ class WholeRows(QWidget):
         head, each = self._view.horizontalHeader().height(), self._view.verticalHeader().defaultSectionSize()
         head += 2 * self._view.frameWidth()
         self._view.setGeometry(0, 0, self.width(), head + max(1, (self.height() - head) // each) * each)
+        self._view.updateGeometries()  # else its scroll bar, and with it the head, come to their places after the first picture
 
     def sizeHint(self) -> QSize:
         return self._view.sizeHint()

@@ -185,7 +185,8 @@ class PeerTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip_text(tr(TIPS.get(COLUMNS[section], COLUMNS[section])))
+            title = COLUMNS[section]
+            return tooltip_text(": ".join(tr(words) for words in (title, TIPS.get(title, "")) if words))
         if role == Qt.ItemDataRole.FontRole:
             return self._theme.font("caption")
         if role == Qt.ItemDataRole.TextAlignmentRole:

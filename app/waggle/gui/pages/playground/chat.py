@@ -123,7 +123,7 @@ class ChatView(QWidget):
         for button in self._firsts:
             button.clicked.connect(lambda _on=False, button=button: self._begin_with(button.accessibleName()))
         firsts = column(*(row(None, button, None) for button in self._firsts))
-        self._beginning = as_widget(column(None, self._empty, 8, firsts, None))
+        self._beginning = ScrollArea(column(None, self._empty, 8, firsts, None), "surface")
         self.message = MessageInput(theme)
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)

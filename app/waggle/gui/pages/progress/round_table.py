@@ -102,10 +102,12 @@ class RoundTableView(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]
         visible_columns = set(range(len(COLUMNS)))
+        bar = self.verticalScrollBar()
+        room = self.viewport().width() - (0 if bar.isVisible() else bar.sizeHint().width())  # it may come later
         for place in map(COLUMNS.index, DROPPED):
             widest = max(self._widths[each] for each in shared if each in visible_columns)  # shared columns are equally wide
             fixed = sum(self._widths[each] for each in visible_columns if each not in shared)
-            drops = fixed + widest * len(visible_columns.intersection(shared)) > self.viewport().width()
+            drops = fixed + widest * len(visible_columns.intersection(shared)) > room
             self.setColumnHidden(place, drops)
             if drops:
                 visible_columns.discard(place)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QFrame, QStackedWidget
+from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.core.errors import EngineError, NoEngine, SwarmError
 from waggle.core.system.os_faults import fault_of
@@ -18,10 +18,11 @@ from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
 from waggle.gui.state.inputs.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, in_the_middle, row, rule
+from waggle.gui.widgets.layout import card, column, empty, in_the_middle, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
@@ -73,11 +74,14 @@ class JoinView(QStackedWidget):
             ("shield", tr("What you would share, and what never leaves this computer")),
             ("peers", tr("How many computers are there now")),
         )
-        facts = [row(Icon(theme, icon, "accent_text", 18), (text(theme, fact, "small"), 1), gap=10) for icon, fact in preview]
+        facts = [
+            row(Icon(theme, icon, "accent_text", 18), (text(theme, fact, "small", wrap=True), 1), gap=10)
+            for icon, fact in preview
+        ]
         whole = card(
             text(theme, tr("Join with an invite"), "title"), self._link, self._message,
-            as_widget(row(file, None, cancel, read)), 4, rule(), 4,
-            text(theme, tr("The preview joins nothing yet. It shows:"), "label", "soft"), *facts, gap=10, pad=24,
+            StretchRow((file, 0), (QWidget(), 1), (cancel, 0), (read, 0)), 4, rule(), 4,
+            text(theme, tr("The preview joins nothing yet. It shows:"), "label", "soft", wrap=True), *facts, gap=10, pad=24,
         )  # fmt: skip
         whole.setMaximumWidth(theme.px(WIDEST))
         return whole

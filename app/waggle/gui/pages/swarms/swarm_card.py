@@ -9,8 +9,8 @@ from waggle.gui.pages.swarms.swarm_facts import (
     SHARED,
     UNCHECKED,
     Fact,
-    chips,
     has_unchecked,
+    head_line,
     members_words,
     sample_questions,
     trains_on,
@@ -47,14 +47,14 @@ class SwarmCard(QFrame):
         self._swarm, self._members = swarm, ElidedLabel(theme, members_words(swarm, None), "small", "text_soft")
         name = ElidedLabel(theme, one_line(swarm.name), "title" if swarm.active else "heading")
         sign = Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 24 if swarm.active else 20)
-        head = row(sign, name, 4, (self._members, 1), *chips(theme, swarm))
+        head = head_line(theme, row(sign, name, 4, (self._members, 1)), swarm)
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm))]
         set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         if swarm.active:
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
-        parts: list[QWidget] = [as_widget(head), *facts]
+        parts: list[QWidget] = [head, *facts]
         if swarm.active and (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
         if swarm.active and (samples := sample_questions(theme, swarm, tr("For example"))) is not None:

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, visible
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
@@ -81,7 +82,12 @@ def members_words(swarm: SwarmDetails, members: int | None) -> str:
     return ""
 
 
-def chips(theme: Theme, swarm: SwarmDetails) -> list[Chip]:
+def head_line(theme: Theme, words: QLayout, swarm: SwarmDetails) -> QWidget:
+    """Words about a swarm and its chips; below each other where the width does not suffice."""
+    return StretchRow((as_widget(words), 1), (as_widget(row(*_chips(theme, swarm), None)), 0))
+
+
+def _chips(theme: Theme, swarm: SwarmDetails) -> list[Chip]:
     """The chips of a swarm: active, private, shipped, created here."""
     chip_widgets = []
     if swarm.active:

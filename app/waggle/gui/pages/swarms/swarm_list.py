@@ -1,17 +1,20 @@
 """The remembered swarms as cards, the active one first."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QGridLayout, QLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.card_grid import CardGrid
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, empty, row
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import EndedSwarm, SwarmDetails
 from waggle.protocol.state import State
+
+LEAST = 400  # pixels of width of a card, before text scaling
 
 
 class SwarmList(QWidget):
@@ -58,7 +61,9 @@ class SwarmList(QWidget):
         if others:
             if self._active or state.undecided is None:
                 self._cards.addWidget(text(self._theme, tr("Other swarms"), "heading"))
-            self._cards.addLayout(_grid(others, gap))
+            grid = CardGrid(self._theme.px(LEAST), gap)
+            grid.show_cards(others)
+            self._cards.addWidget(grid)
         if state.swarms and state.swarms.ended:
             self._cards.addWidget(text(self._theme, tr("Ended"), "heading", "soft"))
             self._cards.addWidget(self._ended_card(state.swarms.ended))
@@ -108,13 +113,3 @@ def _waiting_text(state: State) -> str:
     if why_unavailable(state):
         return tr("The swarms you know appear here when the engine is ready.")
     return tr("The swarms you know appear here.")
-
-
-def _grid(cards: list[QWidget], gap: int) -> QGridLayout:
-    grid = QGridLayout()
-    grid.setSpacing(gap)
-    for i, swarm_card in enumerate(cards):
-        grid.addWidget(swarm_card, i // 2, i % 2)
-    for i in range(2):
-        grid.setColumnStretch(i, 1)
-    return grid

@@ -11,8 +11,8 @@ from waggle.gui.pages.swarms.swarm_facts import (
     STAYS,
     UNCHECKED,
     Fact,
-    chips,
     has_unchecked,
+    head_line,
     sample_questions,
     trains_on,
 )
@@ -64,9 +64,10 @@ class SwarmPreviewCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
-        head = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1), *chips(theme, swarm))
+        title_line = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1))
+        head = head_line(theme, title_line, swarm)
         introduction = tr("You are in this swarm already.") if swarm.active else about
-        parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
+        parts: list[QWidget | int | None] = [head, text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
