@@ -658,6 +658,7 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Wstrzymane, dopóki wskaźnik jest nad listą. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
+<message><source>Fetching a question</source><translation>Pobieranie pytania</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
@@ -842,12 +843,13 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
+<message numerus="yes"><source>It knew this before training, and learned the answer tags in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Zna odpowiedź, ale nie pisze jeszcze znaczników odpowiedzi.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
-<message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem źle, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform></translation></message>
+<message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, krzywa jest płaska.</translation></message>
