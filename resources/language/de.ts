@@ -98,7 +98,6 @@
 <message><source>%1 is too long for a run.</source><translation>%1 ist zu lang für einen Lauf.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Stattdessen wird %1 trainiert.</translation></message>
 <message><source>%1 judged</source><translation>%1 bewertet</translation></message>
-<message><source>%1 learned %2 from %3</source><translation>%1 lernte %2 von %3</translation></message>
 <message><source>%1 million parameters</source><translation>%1 Mio. Parameter</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>vor %1 min</translation></message>
@@ -549,6 +548,8 @@
 <message><source>Converting %1: %2%</source><translation>Wandelt %1 um: %2 %</translation></message>
 <message><source>Copied</source><translation>Kopiert</translation></message>
 <message><source>Copy</source><translation>Kopieren</translation></message>
+<message><source>Copy %1</source><translation>Kopie %1</translation></message>
+<message><source>Copy %1 learned from copy %2: %3</source><translation>Kopie %1 lernte von Kopie %2: %3</translation></message>
 <message><source>Copy address</source><translation>Adresse kopieren</translation></message>
 <message><source>Copy it whole: `waggle ctl peers` lists them.</source><translation>Kopiere sie ganz: `waggle ctl peers` zählt sie auf.</translation></message>
 <message><source>Copy link</source><translation>Link kopieren</translation></message>
@@ -990,6 +991,7 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
+<message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>
@@ -1198,7 +1200,6 @@
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
-<message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
@@ -1366,10 +1367,10 @@
 <message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
-<message><source>Right answers</source><translation>Richtige Antworten</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
+<message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right first</source><translation>Zuerst richtig</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
@@ -2350,6 +2351,7 @@
 <message><source>as a chat</source><translation>im Chat</translation></message>
 <message><source>as a chat with a worked example</source><translation>im Chat mit einem gelösten Beispiel</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
+<message><source>as a trend</source><translation>als Trend</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
@@ -2471,6 +2473,7 @@
 <message><source>judging</source><translation>bewertet</translation></message>
 <message><source>just started</source><translation>gerade gestartet</translation></message>
 <message><source>learned from %1</source><translation>gelernt von %1</translation></message>
+<message><source>learned from copy %1</source><translation>gelernt von Kopie %1</translation></message>
 <message><source>learning</source><translation>lernt</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local und learning.external können nicht beide 0 sein.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local ist %1, aber nur %2 Fragen werden gezogen.</translation></message>
@@ -2551,7 +2554,6 @@
 <message><source>saved as UTF-16</source><translation>als UTF-16 gespeichert</translation></message>
 <message><source>set by hand</source><translation>von Hand eingestellt</translation></message>
 <message><source>several answers</source><translation>mehrere Antworten</translation></message>
-<message><source>share of all answers in a round, as a trend</source><translation>Anteil aller Antworten einer Runde, als Trend</translation></message>
 <message><source>sharing</source><translation>teilt</translation></message>
 <message><source>since %1</source><translation>seit %1</translation></message>
 <message><source>some of them take minutes</source><translation>manche dauern Minuten</translation></message>

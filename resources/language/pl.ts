@@ -98,7 +98,6 @@
 <message><source>%1 is too long for a run.</source><translation>%1: za długie jak na przebieg.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Zamiast tego trenuje %1.</translation></message>
 <message><source>%1 judged</source><translation>%1 z oceną</translation></message>
-<message><source>%1 learned %2 from %3</source><translation>%1 umie już: %2 (od %3)</translation></message>
 <message><source>%1 million parameters</source><translation>%1 mln parametrów</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>%1 min temu</translation></message>
@@ -549,6 +548,8 @@
 <message><source>Converting %1: %2%</source><translation>Konwersja %1: %2 %</translation></message>
 <message><source>Copied</source><translation>Skopiowano</translation></message>
 <message><source>Copy</source><translation>Kopiuj</translation></message>
+<message><source>Copy %1</source><translation>Kopia %1</translation></message>
+<message><source>Copy %1 learned from copy %2: %3</source><translation>Kopia %1 nauczyła się od kopii %2: %3</translation></message>
 <message><source>Copy address</source><translation>Kopiuj adres</translation></message>
 <message><source>Copy it whole: `waggle ctl peers` lists them.</source><translation>Skopiuj go w całości: listę pokaże `waggle ctl peers`.</translation></message>
 <message><source>Copy link</source><translation>Kopiuj link</translation></message>
@@ -990,6 +991,7 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
+<message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
@@ -1198,7 +1200,6 @@
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
-<message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
@@ -1366,10 +1367,10 @@
 <message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
-<message><source>Right answers</source><translation>Dobre odpowiedzi</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
+<message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
 <message><source>Right first</source><translation>Pierwsi z dobrą odpowiedzią</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
@@ -2350,6 +2351,7 @@
 <message><source>as a chat</source><translation>w rozmowie</translation></message>
 <message><source>as a chat with a worked example</source><translation>w rozmowie z rozwiązanym przykładem</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
+<message><source>as a trend</source><translation>jako trend</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
@@ -2471,6 +2473,7 @@
 <message><source>judging</source><translation>ocenia</translation></message>
 <message><source>just started</source><translation>dopiero uruchomiono</translation></message>
 <message><source>learned from %1</source><translation>nauka od: %1</translation></message>
+<message><source>learned from copy %1</source><translation>nauczone od kopii %1</translation></message>
 <message><source>learning</source><translation>uczy się</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local i learning.external nie mogą jednocześnie wynosić 0.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local wynosi %1, a liczba losowanych pytań to tylko %2.</translation></message>
@@ -2551,7 +2554,6 @@
 <message><source>saved as UTF-16</source><translation>zapisany jako UTF-16</translation></message>
 <message><source>set by hand</source><translation>ustawione ręcznie</translation></message>
 <message><source>several answers</source><translation>kilka odpowiedzi</translation></message>
-<message><source>share of all answers in a round, as a trend</source><translation>udział we wszystkich odpowiedziach rundy, jako trend</translation></message>
 <message><source>sharing</source><translation>dzieli się</translation></message>
 <message><source>since %1</source><translation>od %1</translation></message>
 <message><source>some of them take minutes</source><translation>niektóre z nich trwają minuty</translation></message>

@@ -12,10 +12,7 @@ from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import AnyEvent
 
-RACERS = tuple(
-    events_race.Racer(id=f"12D3KooW{name}", name=name) for name in ("Brisk Otter", "Clever Wren", "Mossy Badger", "Tall Juniper")
-)
-ROUNDS, MOMENTS = 60, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
+RACERS, ROUNDS, MOMENTS = 4, 80, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
 LONG = "x" * 180  # one word, wider than any line
 
 
@@ -24,13 +21,13 @@ def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
     yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):
         rise = 1 / (1 + math.exp(-(number - 30) / 7))
-        wave = 0.02 * math.sin(number * 1.7)
+        wave = 0.05 * rise * math.sin(number * 1.7)
         yield events_race.RoundRaced(
             round=number, alone=0.03 + 0.05 * rise, sharing=0.03 + 0.25 * rise + max(0, wave), seconds=number * 1.9
         )
         place = number // 3
-        if number % 3 == 0 and place < len(RACERS) * len(titles):
-            racer, specialty = place % len(RACERS), place // len(RACERS)
+        if number % 3 == 0 and place < RACERS * len(titles):
+            racer, specialty = place % RACERS, place // RACERS
             teacher = None if racer == 0 else 0
             yield events_race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
         if number % 12 == 0:
@@ -54,7 +51,7 @@ def _failed(view: RaceView) -> None:
 
 RACES: Mapping[str, Callable[[RaceView], None]] = {
     "idle": lambda view: None,
-    "running": lambda view: _take(view, 38),
+    "running": lambda view: _take(view, 48),
     "failed": _failed,
     "done": _won,
 }
