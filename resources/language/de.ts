@@ -132,7 +132,6 @@
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
-<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
@@ -143,6 +142,7 @@
 <message><source>%1 to download</source><translation>%1 Download</translation></message>
 <message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
+<message><source>%1 unseen questions; band: margin of error</source><translation>%1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
 <message><source>%1 was closed just now.</source><translation>%1 wurde gerade erst geschlossen.</translation></message>
 <message><source>%1 was damaged.</source><translation>%1 war beschädigt.</translation></message>
@@ -249,7 +249,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Zuerst kommen ein paar Fragen, im Fenster.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
-<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Erste %1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
+<message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>

@@ -132,7 +132,6 @@
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
-<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 pytań spoza treningu; pasmo: margines błędu</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
@@ -143,6 +142,7 @@
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
 <message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 do pobrania, %2. Do tego czasu trenuje model startowy.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Dziś %1, a %2 od %3: mniej więcej tyle, ile laptop zużywa przez %4.</translation></message>
+<message><source>%1 unseen questions; band: margin of error</source><translation>Nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>%1 waiting</source><translation>%1 w kolejce</translation></message>
 <message><source>%1 was closed just now.</source><translation>Przed chwilą zamknięto %1.</translation></message>
 <message><source>%1 was damaged.</source><translation>Uszkodzone dane: %1.</translation></message>
@@ -249,7 +249,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Najpierw kilka pytań, w oknie.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
-<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Pierwsze pytania spoza treningu: %1; pasmo: margines błędu</translation></message>
+<message><source>A first %1 unseen questions; band: margin of error</source><translation>Pierwsze nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
@@ -2384,7 +2384,7 @@
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
-<message><source>found by itself</source><translation>znalezione samodzielnie</translation></message>
+<message><source>found by itself</source><translation>bez pomocy</translation></message>
 <message><source>from %1</source><translation>od %1</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>
