@@ -294,10 +294,10 @@ def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
     assert chart is not None
     screenshot_when_still(window)
     assert [pin.number.toPlainText() for pin in chart._pins[::-1] if pin.cell.isVisible()] == ["1", "2\u20134", "5"]
-    (left, _), _ = chart.getViewBox().viewRange()
+    (first_round, _), _ = chart.getViewBox().viewRange()
     pixel = chart.getViewBox().viewPixelSize()[0]
-    shown = [pin.cell for pin in chart._pins if pin.cell.isVisible()]
-    assert all(cell.getData()[0][0] - cell.opts["size"] / 2 * pixel >= left - pixel for cell in shown), "none is cut"
+    cells = [pin.cell for pin in chart._pins if pin.cell.isVisible()]
+    assert all(cell.getData()[0][0] - cell.opts["size"] / 2 * pixel >= first_round - pixel for cell in cells), "none is cut"
     chart._part.choose(399, 404)
     qtbot.waitUntil(lambda: [pin.number.toPlainText() for pin in chart._pins[::-1]] == ["2", "3", "4", "5"])
     assert all(pin.cell.isVisible() for pin in chart._pins), "there is room for each"
