@@ -98,7 +98,6 @@
 <message><source>%1 is too long for a run.</source><translation>%1 ist zu lang für einen Lauf.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Stattdessen wird %1 trainiert.</translation></message>
 <message><source>%1 judged</source><translation>%1 bewertet</translation></message>
-<message><source>%1 learned %2 from %3</source><translation>%1 lernte %2 von %3</translation></message>
 <message><source>%1 million parameters</source><translation>%1 Mio. Parameter</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>vor %1 min</translation></message>
@@ -133,7 +132,6 @@
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
-<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
@@ -144,6 +142,7 @@
 <message><source>%1 to download</source><translation>%1 Download</translation></message>
 <message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
+<message><source>%1 unseen questions; band: margin of error</source><translation>%1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
 <message><source>%1 was closed just now.</source><translation>%1 wurde gerade erst geschlossen.</translation></message>
 <message><source>%1 was damaged.</source><translation>%1 war beschädigt.</translation></message>
@@ -219,7 +218,7 @@
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n eigener Frage</numerusform><numerusform>%n eigenen Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n doppelt</numerusform><numerusform>%n doppelt</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n Runde</numerusform><numerusform>%n Runden</numerusform></translation></message>
-<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde hier trainiert</numerusform><numerusform>%n Runden hier trainiert</numerusform></translation></message>
+<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde geübt</numerusform><numerusform>%n Runden geübt</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
@@ -250,7 +249,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Zuerst kommen ein paar Fragen, im Fenster.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
-<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Erste %1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
+<message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
@@ -288,7 +287,7 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
@@ -549,6 +548,8 @@
 <message><source>Converting %1: %2%</source><translation>Wandelt %1 um: %2 %</translation></message>
 <message><source>Copied</source><translation>Kopiert</translation></message>
 <message><source>Copy</source><translation>Kopieren</translation></message>
+<message><source>Copy %1</source><translation>Kopie %1</translation></message>
+<message><source>Copy %1 learned from copy %2: %3</source><translation>Kopie %1 lernte von Kopie %2: %3</translation></message>
 <message><source>Copy address</source><translation>Adresse kopieren</translation></message>
 <message><source>Copy it whole: `waggle ctl peers` lists them.</source><translation>Kopiere sie ganz: `waggle ctl peers` zählt sie auf.</translation></message>
 <message><source>Copy link</source><translation>Link kopieren</translation></message>
@@ -658,6 +659,7 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Feed held. </source><translation>Eingefroren. </translation></message>
+<message><source>Fetching a question</source><translation>Eine Frage wird geholt</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
 <message><source>Files of questions (%1)</source><translation>Dateien mit Fragen (%1)</translation></message>
@@ -704,7 +706,7 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account needed</source><translation>Gratis-Konto nötig</translation></message>
+<message><source>Free account needed</source><translation>Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -842,12 +844,13 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
+<message numerus="yes"><source>It knew this before training, and learned the answer tags in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde die Antwort-Tags gelernt.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden die Antwort-Tags gelernt.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Es weiß diese Antwort, schreibt aber die Antwort-Tags noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
-<message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training falsch, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training falsch, nach %n Runden richtig.</numerusform></translation></message>
+<message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Es lernt aus den wenigen richtigen Antworten. Bis es welche gibt, bleibt die Kurve flach.</translation></message>
@@ -988,6 +991,7 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
+<message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>
@@ -1196,7 +1200,6 @@
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
-<message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
@@ -1364,10 +1367,10 @@
 <message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
-<message><source>Right answers</source><translation>Richtige Antworten</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
+<message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right first</source><translation>Zuerst richtig</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
@@ -2348,6 +2351,7 @@
 <message><source>as a chat</source><translation>im Chat</translation></message>
 <message><source>as a chat with a worked example</source><translation>im Chat mit einem gelösten Beispiel</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
+<message><source>as a trend</source><translation>als Trend</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
@@ -2469,6 +2473,7 @@
 <message><source>judging</source><translation>bewertet</translation></message>
 <message><source>just started</source><translation>gerade gestartet</translation></message>
 <message><source>learned from %1</source><translation>gelernt von %1</translation></message>
+<message><source>learned from copy %1</source><translation>gelernt von Kopie %1</translation></message>
 <message><source>learning</source><translation>lernt</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local und learning.external können nicht beide 0 sein.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local ist %1, aber nur %2 Fragen werden gezogen.</translation></message>
@@ -2515,7 +2520,7 @@
 <message><source>not the answer sheet that was named</source><translation>nicht der angekündigte Antwortbogen</translation></message>
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
-<message><source>not trained here yet</source><translation>noch nicht trainiert</translation></message>
+<message><source>not trained here yet</source><translation>ungeübt</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
@@ -2549,7 +2554,6 @@
 <message><source>saved as UTF-16</source><translation>als UTF-16 gespeichert</translation></message>
 <message><source>set by hand</source><translation>von Hand eingestellt</translation></message>
 <message><source>several answers</source><translation>mehrere Antworten</translation></message>
-<message><source>share of all answers in a round, as a trend</source><translation>Anteil aller Antworten einer Runde, als Trend</translation></message>
 <message><source>sharing</source><translation>teilt</translation></message>
 <message><source>since %1</source><translation>seit %1</translation></message>
 <message><source>some of them take minutes</source><translation>manche dauern Minuten</translation></message>

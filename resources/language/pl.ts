@@ -98,7 +98,6 @@
 <message><source>%1 is too long for a run.</source><translation>%1: za długie jak na przebieg.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Zamiast tego trenuje %1.</translation></message>
 <message><source>%1 judged</source><translation>%1 z oceną</translation></message>
-<message><source>%1 learned %2 from %3</source><translation>%1 umie już: %2 (od %3)</translation></message>
 <message><source>%1 million parameters</source><translation>%1 mln parametrów</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>%1 min temu</translation></message>
@@ -133,7 +132,6 @@
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
-<message><source>%1 questions it never trains on; band: margin of error</source><translation>%1 pytań spoza treningu; pasmo: margines błędu</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
@@ -144,6 +142,7 @@
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
 <message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 do pobrania, %2. Do tego czasu trenuje model startowy.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Dziś %1, a %2 od %3: mniej więcej tyle, ile laptop zużywa przez %4.</translation></message>
+<message><source>%1 unseen questions; band: margin of error</source><translation>Nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>%1 waiting</source><translation>%1 w kolejce</translation></message>
 <message><source>%1 was closed just now.</source><translation>Przed chwilą zamknięto %1.</translation></message>
 <message><source>%1 was damaged.</source><translation>Uszkodzone dane: %1.</translation></message>
@@ -219,7 +218,7 @@
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n własnego pytania</numerusform><numerusform>%n własnych pytań</numerusform><numerusform>%n własnych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n powtórzenie</numerusform><numerusform>%n powtórzenia</numerusform><numerusform>%n powtórzeń</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n runda</numerusform><numerusform>%n rundy</numerusform><numerusform>%n rund</numerusform></translation></message>
-<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu tutaj</numerusform><numerusform>%n rundy treningu tutaj</numerusform><numerusform>%n rund treningu tutaj</numerusform></translation></message>
+<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu</numerusform><numerusform>%n rundy treningu</numerusform><numerusform>%n rund treningu</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
 <message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
@@ -250,7 +249,7 @@
 <message><source>A few questions come first, in the window.</source><translation>Najpierw kilka pytań, w oknie.</translation></message>
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
-<message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Pierwsze pytania spoza treningu: %1; pasmo: margines błędu</translation></message>
+<message><source>A first %1 unseen questions; band: margin of error</source><translation>Pierwsze nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
@@ -288,7 +287,7 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
@@ -549,6 +548,8 @@
 <message><source>Converting %1: %2%</source><translation>Konwersja %1: %2 %</translation></message>
 <message><source>Copied</source><translation>Skopiowano</translation></message>
 <message><source>Copy</source><translation>Kopiuj</translation></message>
+<message><source>Copy %1</source><translation>Kopia %1</translation></message>
+<message><source>Copy %1 learned from copy %2: %3</source><translation>Kopia %1 nauczyła się od kopii %2: %3</translation></message>
 <message><source>Copy address</source><translation>Kopiuj adres</translation></message>
 <message><source>Copy it whole: `waggle ctl peers` lists them.</source><translation>Skopiuj go w całości: listę pokaże `waggle ctl peers`.</translation></message>
 <message><source>Copy link</source><translation>Kopiuj link</translation></message>
@@ -658,6 +659,7 @@
 <message><source>Feed held while the pointer is on it. </source><translation>Wstrzymane, dopóki wskaźnik jest nad listą. </translation></message>
 <message><source>Feed held while you are in it. </source><translation>Wstrzymane, dopóki tu jesteś. </translation></message>
 <message><source>Feed held. </source><translation>Wstrzymane. </translation></message>
+<message><source>Fetching a question</source><translation>Pobieranie pytania</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
@@ -704,7 +706,7 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Free account needed</source><translation>Wymaga darmowego konta</translation></message>
+<message><source>Free account needed</source><translation>Wymaga konta</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
@@ -842,12 +844,13 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
+<message numerus="yes"><source>It knew this before training, and learned the answer tags in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Zna odpowiedź, ale nie pisze jeszcze znaczników odpowiedzi.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
-<message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem źle, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform></translation></message>
+<message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, krzywa jest płaska.</translation></message>
@@ -988,6 +991,7 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
+<message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
@@ -1196,7 +1200,6 @@
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
-<message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
@@ -1364,10 +1367,10 @@
 <message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
-<message><source>Right answers</source><translation>Dobre odpowiedzi</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
+<message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
 <message><source>Right first</source><translation>Pierwsi z dobrą odpowiedzią</translation></message>
 <message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
@@ -2348,6 +2351,7 @@
 <message><source>as a chat</source><translation>w rozmowie</translation></message>
 <message><source>as a chat with a worked example</source><translation>w rozmowie z rozwiązanym przykładem</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
+<message><source>as a trend</source><translation>jako trend</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
@@ -2380,7 +2384,7 @@
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
-<message><source>found by itself</source><translation>znalezione samodzielnie</translation></message>
+<message><source>found by itself</source><translation>bez pomocy</translation></message>
 <message><source>from %1</source><translation>od %1</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>
@@ -2469,6 +2473,7 @@
 <message><source>judging</source><translation>ocenia</translation></message>
 <message><source>just started</source><translation>dopiero uruchomiono</translation></message>
 <message><source>learned from %1</source><translation>nauka od: %1</translation></message>
+<message><source>learned from copy %1</source><translation>nauczone od kopii %1</translation></message>
 <message><source>learning</source><translation>uczy się</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local i learning.external nie mogą jednocześnie wynosić 0.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local wynosi %1, a liczba losowanych pytań to tylko %2.</translation></message>
@@ -2515,7 +2520,7 @@
 <message><source>not the answer sheet that was named</source><translation>nie ten arkusz odpowiedzi, który podano</translation></message>
 <message><source>not the payload that was announced</source><translation>nie te dane, które ogłoszono</translation></message>
 <message><source>not the round that was announced</source><translation>nie ta runda, którą ogłoszono</translation></message>
-<message><source>not trained here yet</source><translation>tu jeszcze nie trenowany</translation></message>
+<message><source>not trained here yet</source><translation>bez treningu</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
@@ -2549,7 +2554,6 @@
 <message><source>saved as UTF-16</source><translation>zapisany jako UTF-16</translation></message>
 <message><source>set by hand</source><translation>ustawione ręcznie</translation></message>
 <message><source>several answers</source><translation>kilka odpowiedzi</translation></message>
-<message><source>share of all answers in a round, as a trend</source><translation>udział we wszystkich odpowiedziach rundy, jako trend</translation></message>
 <message><source>sharing</source><translation>dzieli się</translation></message>
 <message><source>since %1</source><translation>od %1</translation></message>
 <message><source>some of them take minutes</source><translation>niektóre z nich trwają minuty</translation></message>

@@ -14,6 +14,7 @@ from gui.conftest import TellWindow
 from gui.pages.progress.test_leaderboard import chosen, compared, opened, visible_words
 from gui.state.test_race_state import STORY
 from pictures.matrix import SIZE
+from pictures.staged import show_answered_question
 from pictures.staged_models import show_models
 from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
@@ -39,7 +40,6 @@ from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.painted_widgets import Chip, Logo
 from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
-from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -91,7 +91,7 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(
         window.resize(*size)
         for page in (*PAGES, "asked"):
             if page == "asked":
-                ask(window)
+                show_answered_question(window)
             else:
                 window.show_page(page)
             screenshot_when_still(window)
@@ -151,20 +151,6 @@ def test_in_a_card_what_was_learned_gives_way_before_the_specialty(theme: Theme,
     arranged.activate()
     assert question_card._specialty.width() == question_card._specialty.sizeHint().width()
     assert question_card._foot.width() < question_card._foot.sizeHint().width()
-
-
-def ask(window: MainWindow) -> None:
-    """Open Try it with an answered question."""
-    window.show_page("playground")
-    reasons = ("no answer tag", "cut off", "could not be judged", "close")
-    answers = tuple(
-        SnapshotAnswer(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
-        for place, reason in enumerate(reasons)
-    )
-    right = events.ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
-    window._store.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
-    window._store.take(QuestionAnswered(specialty="bf", number=7, answers=answers, mine=right))
-    window._store.flush()
 
 
 def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:

@@ -1,4 +1,4 @@
-"""Invented events for screenshots that no recording has: a race and a conversation in every state."""
+"""Invented events for screenshots that no recording has: an answered question, and a race and a conversation in every state."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -8,12 +8,11 @@ from waggle.gui.pages.playground.chat import ChatView
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.pages.playground.race import RaceView
 from waggle.protocol import events_chat, events_race
+from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import AnyEvent
 
-RACERS = tuple(
-    events_race.Racer(id=f"12D3KooW{name}", name=name) for name in ("Brisk Otter", "Clever Wren", "Mossy Badger", "Tall Juniper")
-)
-ROUNDS, MOMENTS = 60, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
+RACERS, ROUNDS, MOMENTS = 4, 80, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
 LONG = "x" * 180  # one word, wider than any line
 
 
@@ -22,13 +21,13 @@ def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
     yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):
         rise = 1 / (1 + math.exp(-(number - 30) / 7))
-        wave = 0.02 * math.sin(number * 1.7)
+        wave = 0.05 * rise * math.sin(number * 1.7)
         yield events_race.RoundRaced(
             round=number, alone=0.03 + 0.05 * rise, sharing=0.03 + 0.25 * rise + max(0, wave), seconds=number * 1.9
         )
         place = number // 3
-        if number % 3 == 0 and place < len(RACERS) * len(titles):
-            racer, specialty = place % len(RACERS), place // len(RACERS)
+        if number % 3 == 0 and place < RACERS * len(titles):
+            racer, specialty = place % RACERS, place // RACERS
             teacher = None if racer == 0 else 0
             yield events_race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
         if number % 12 == 0:
@@ -52,7 +51,7 @@ def _failed(view: RaceView) -> None:
 
 RACES: Mapping[str, Callable[[RaceView], None]] = {
     "idle": lambda view: None,
-    "running": lambda view: _take(view, 38),
+    "running": lambda view: _take(view, 48),
     "failed": _failed,
     "done": _won,
 }
@@ -107,6 +106,37 @@ TALKS: Mapping[str, Callable[[MainWindow, ChatView], None]] = {
     "guess": _guessed,
     "long": _too_long,
 }
+
+
+def _answer(text: str, reward: float, reason: str) -> ShownCompletion:
+    """A judged answer; what stands in its tags is marked."""
+    tagged = text.removeprefix("<answer>").removesuffix("</answer>")
+    start, length = (len("<answer>"), len(tagged)) if tagged != text else (0, 0)
+    return ShownCompletion(text=text, judged=True, reward=reward, reason=reason, start=start, length=length)
+
+
+def show_answered_question(window: MainWindow) -> None:
+    """Show a question that was answered by snapshots of the model, in each way that an answer can be judged, and by hand."""
+    right = _answer("<answer>3/7</answer>", RIGHT, "right")
+    answers = (
+        (0, _answer("3/7", 0.0, UNTAGGED)),
+        (32, _answer("<answer>4/7</answer>", 0.0, "wrong")),
+        (64, _answer("<answer>36/84 is 3 / 7 because 12 is the gre", 0.0, "cut off")),
+        (96, _answer("<answer>3 over 7</answer>", 0.0, "could not be judged")),
+        (128, _answer("<answer>18/42</answer>", 0.3, "close")),
+        (217, right),
+    )
+    window.show_page("playground", "question")
+    _tell(
+        window,
+        QuestionPosed(specialty="simplify_fractions", title="Fractions", number=7, question="Simplify the fraction 36/84."),
+        QuestionAnswered(
+            specialty="simplify_fractions",
+            number=7,
+            answers=tuple(SnapshotAnswer(rounds=rounds, completion=answer) for rounds, answer in answers),
+            mine=right,
+        ),
+    )
 
 
 def show_race(window: MainWindow, state: str) -> None:

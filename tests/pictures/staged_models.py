@@ -25,8 +25,9 @@ from waggle.gui.pages.models.model_words import FITS
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.models.memory_fit import DeviceCapacity
+from waggle.models.storage.hub_search import HubModel
 from waggle.protocol import events
-from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelList, ModelOffer
+from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelList
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1024, 600), (1440, 900), (2560, 1440))
@@ -53,39 +54,43 @@ LONG = "a rather long name of a model that Ada trained herself"
 MINE = ModelDetails(kind="folder", folder=f"/home/ada/models/{LONG}", bytes=988_000_000)
 FRESH = ModelList(models=(STARTER,), cache="/cache", free=212_000_000_000, suggested=model_offers.suggested(LAPTOP, Settings()))
 USED = ModelList(models=(STARTER, TRAINED, PARTIAL, MINE), cache="/cache", free=62_800_000_000, suggested=FRESH.suggested)
-RESULTS = HubResults(words="qwen3", models=(
-    ModelOffer(name=QWEN, licence="apache-2.0", weights=751_632_384, bytes=1_503_264_768, downloads=9_412_330),
-    ModelOffer(name="Qwen/Qwen3-8B", licence="apache-2.0", weights=8_190_735_360, bytes=16_381_470_720, downloads=4_800_112,
-               fits=False, fit="This model does not fit: its weights alone need 17.0 GB, and 9.0 GB are free."),
-    ModelOffer(name="somebody/Qwen3-4B-with-a-name-that-is-longer-than-its-card-is-wide", weights=4_022_468_096,
-               bytes=8_044_936_192, gated=True, downloads=88),
-    ModelOffer(name="mlx-community/Qwen3-0.6B-4bit", licence="apache-2.0", weights=93_000_000, quantised=True, downloads=1),
-))  # fmt: skip
+RESULTS = HubResults(words="qwen3", models=model_offers.of_hub((
+    HubModel(QWEN, "apache-2.0", weights=751_632_384, size=1_503_264_768, downloads=9_412_330),
+    HubModel("Qwen/Qwen3-8B", "apache-2.0", weights=8_190_735_360, size=16_381_470_720, downloads=4_800_112),
+    HubModel("somebody/Qwen3-4B-with-a-name-that-is-longer-than-its-card-is-wide", weights=4_022_468_096, size=8_044_936_192,
+             gated=True, downloads=88),
+    HubModel("mlx-community/Qwen3-0.6B-4bit", "apache-2.0", weights=93_000_000, quantised=True, downloads=1),
+), LAPTOP))  # fmt: skip
 
 
-def _failed(name: str, title: str, advice: str) -> ModelChoice:
+def _failed(name: str, title: Message, advice: Message) -> ModelChoice:
     return ModelChoice(name=name, stage="failed", title=title, advice=advice)
 
 
 AWAY = _failed(
     SMOLLM,
-    f"The hub cannot be reached, and {SMOLLM} is not complete on this computer.",
-    "What was downloaded is kept. Start again when there is a connection.",
+    Message("The hub cannot be reached, and %1 is not complete on this computer.", SMOLLM),
+    Message("What was downloaded is kept. Start again when there is a connection."),
 )
 GATED = _failed(
     GEMMA,
-    f"{GEMMA} is given only to those who accepted its licence.",
-    f"Accept it on https://huggingface.co/{GEMMA}, then give Waggle a token of yours with `waggle token`.",
+    Message("%1 is given only to those who accepted its licence.", GEMMA),
+    Message("Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.", GEMMA),
 )
 LARGE = _failed(
     "Qwen/Qwen3-8B",
-    "This model does not fit: it needs 18.9 GB at the least, and 9.0 GB are free, of which 85% may be used.",
-    "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
+    Message(
+        "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
+        Figure(18.9, 1),
+        Figure(9.0, 1),
+        Message("%1%", Figure(85)),
+    ),
+    Message("Choose a smaller model, close other programs, or allow more: computer.memory_gb."),
 )
 UNKNOWN = _failed(
     "somebody/odd",
-    "Waggle does not know models of type odd.",
-    "It knows the language models of transformers. Choose another model.",
+    Message("Waggle does not know models of type %1.", "odd"),
+    Message("It knows the language models of transformers. Choose another model."),
 )
 
 

@@ -20,7 +20,7 @@ def one_thread():
 def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
     began, *race_events = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
     assert isinstance(began, RaceBegan)
-    assert len(began.racers) == 2
+    assert began.racers == 2
     assert len(began.specialties) == 9
     assert [event.round for event in race_events if isinstance(event, RoundRaced)] == [1, 2]
     assert isinstance(race_events[-1], Examined)

@@ -16,12 +16,10 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.core.peer_id import text_of
 from waggle.models.shared.apple_silicon import is_apple_silicon
-from waggle.network.identity.keys import name_of
 from waggle.practice.results import Key
-from waggle.practice.trial import Setup, Trial, origin_of
-from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced, line
+from waggle.practice.trial import Setup, Trial
+from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RoundRaced, line
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
@@ -92,10 +90,7 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
         question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", exam)
     )
     lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
-    names = [origin_of(seed, node) for node in range(nodes)]
-    yield RaceBegan(
-        rounds=rounds, racers=tuple(Racer(id=text_of(name), name=name_of(name)) for name in names), specialties=titles
-    )
+    yield RaceBegan(rounds=rounds, racers=nodes, specialties=titles)
     began = time.monotonic()
     ticks = {lane: trial.run() for lane, trial in lanes.items()}
     for number in range(1, rounds + 1):

@@ -13,18 +13,14 @@ LANES: tuple[Lane, ...] = ("alone", "sharing")
 Place = Annotated[int, msgspec.Meta(ge=0, lt=64)]  # index of a node or a specialty
 
 
-class Racer(msgspec.Struct, frozen=True, kw_only=True):
-    """A node. The other swarm has one of the same name with the same random numbers."""
-
-    id: str
-    name: str
-
-
 class RaceBegan(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Both swarms are ready to play so many rounds. `specialties` are titles."""
+    """Both swarms are ready to play so many rounds. `specialties` are titles.
+
+    `racers`: the nodes of each swarm; those at the same place in both have the same random numbers.
+    """
 
     rounds: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-    racers: tuple[Racer, ...]
+    racers: Annotated[int, msgspec.Meta(ge=1, le=64)]
     specialties: tuple[str, ...]
 
 

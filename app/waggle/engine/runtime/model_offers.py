@@ -34,21 +34,31 @@ def offer_of(model: SuggestedModel, verdict: model_fit.FitVerdict | None = None)
 
 
 def of_hub(models: Iterable[HubModel], machine: DeviceCapacity | None) -> tuple[ModelOffer, ...]:
-    """What a search brought. Only what is certainly too large is known not to fit: the rest is told by the configuration."""
+    """What a search brought. Only what is certainly too large is known not to fit: the rest is told by the configuration.
+
+    A suggested model is as large as its suggestion says: the hub counts weights twice that a model uses in two places.
+    """
+    sizes = {model.name: (model.weights, model.download) for model in suggested_models()}
+    sized_models = ((model, *sizes.get(model.name, (_weights(model), model.size))) for model in models)
     return tuple(
         ModelOffer(
             name=model.name,
             licence=model.licence,
             gated=model.gated,
-            weights=model.weights,
-            bytes=model.size,
+            weights=weights,
+            bytes=download,
             downloads=model.downloads,
             quantised=model.quantised,
             fits=False if (why := _too_large(model, machine)) else None,
             fit=why,
         )
-        for model in models
+        for model, weights, download in sized_models
     )
+
+
+def _weights(model: HubModel) -> int:
+    """The hub counts numbers as they are stored, several in one where they are quantised: then nobody knows."""
+    return 0 if model.quantised else model.weights
 
 
 def _too_large(model: HubModel, machine: DeviceCapacity | None) -> Message:

@@ -1,6 +1,6 @@
 """The state of a race of two practice swarms: a pure fold over its messages, and its description in words. No Qt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 import msgspec
@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, visible
 from waggle.gui.state import chart_series
-from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RoundRaced
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
-LATELY = 8  # rounds in the mean that is the current score
+LATELY = 8  # rounds in the means that are the trend
 MOST_ROUNDS = 10_000
+USUAL_ROUNDS = 80  # of a race, before it says how many there are
 FEW = 3  # rounds in which nothing can be said yet
 
 
@@ -27,9 +28,14 @@ class LaneProgress(msgspec.Struct, frozen=True, kw_only=True):
     solved: Mapping[tuple[int, int], int | None] = {}
 
     @property
+    def trend(self) -> list[float]:
+        """The trend of `right`, which is drawn."""
+        return chart_series.trend(self.right, LATELY)
+
+    @property
     def recent_share(self) -> float | None:
-        last = self.right[-LATELY:]
-        return sum(last) / len(last) if last else None
+        """The end of the trend."""
+        return self.trend[-1] if self.right else None
 
     @property
     def learned_count(self) -> int:
@@ -39,8 +45,8 @@ class LaneProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase = "idle"
-    rounds: int = 1
-    racers: tuple[Racer, ...] = ()
+    rounds: int = USUAL_ROUNDS
+    racers: int = 0
     specialties: tuple[str, ...] = ()
     alone: LaneProgress = LaneProgress()
     sharing: LaneProgress = LaneProgress()
@@ -70,7 +76,7 @@ def fold(race: Race, message: RaceEvent) -> Race:
             return replace(race, alone=alone, sharing=sharing, seconds=message.seconds)
         case FirstSolved():
             places = (message.racer, message.learned_from or 0)
-            if max(places) >= len(race.racers) or message.specialty >= len(race.specialties):
+            if max(places) >= race.racers or message.specialty >= len(race.specialties):
                 return race
             run = race.progress_of(message.lane)
             grown = replace(run, solved={**run.solved, (message.racer, message.specialty): message.learned_from})
@@ -180,24 +186,20 @@ def _figures(exam: Examined, learned: int) -> str:
     words = tr("Of %1 new questions, sharing got %2 right and alone %3.").replace("%1", figure(exam.total))
     words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
     jumped = plural(learned, "One skill was passed on.", "%n skills were passed on.")
-    return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
+    return f"{words} {jumped} {tr('Luck plays a part: race again to see.')}"
 
 
 def transfer_words(race: Race) -> str:
     """The latest first success after learning from a peer, in words; empty before the first."""
     if race.latest is None or race.latest.learned_from is None:
         return ""
-    words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
+    words = tr("Copy %1 learned from copy %2: %3").replace("%1", str(race.latest.racer + 1))
     title = tr(visible(race.specialties[race.latest.specialty]))
-    return words.replace("%2", title).replace("%3", race.racers[race.latest.learned_from].name)
+    return words.replace("%2", str(race.latest.learned_from + 1)).replace("%3", title)
 
 
 def solved_words(race: Race, lane: Lane) -> str:
     """A lane's grid as text."""
-    run, cells = race.progress_of(lane), len(race.racers) * len(race.specialties)
+    run, cells = race.progress_of(lane), race.racers * len(race.specialties)
     words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
     return words + (plural(run.learned_count, ", %n passed on", ", %n passed on") if run.learned_count else "")
-
-
-def trend(right: Sequence[float]) -> list[float]:
-    return chart_series.trend(right, LATELY)

@@ -99,6 +99,13 @@ class AhaList(QListWidget):
             self._ahas, self._several = tuple(ahas), several
             self._fill()
 
+    def sizeHint(self) -> QSize:
+        """As high as all entries."""
+        return QSize(super().sizeHint().width(), self._height_of(self.count()))
+
+    def _height_of(self, entries: int) -> int:
+        return max(0, self.sizeHintForRow(0)) * entries + 2 * GAP
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.currentItem() is not None:
             self._tell(self.currentItem())
@@ -120,8 +127,10 @@ class AhaList(QListWidget):
             item.setData(Qt.ItemDataRole.UserRole, taught)
             self.addItem(item)
         if self.count():
-            high = self.sizeHintForRow(0) * min(self.count(), MOST_IN_VIEW)
-            self.setMinimumHeight(high + 2 * GAP)  # beside another scroll bar it needs none of its own
+            self.setMinimumHeight(
+                self._height_of(min(self.count(), MOST_IN_VIEW))
+            )  # beside another scroll bar it needs none of its own
+        self.updateGeometry()
         self.setCurrentRow(min(row, self.count() - 1))
 
     def _tell(self, item: QListWidgetItem) -> None:

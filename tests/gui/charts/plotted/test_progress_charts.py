@@ -294,6 +294,10 @@ def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
     assert chart is not None
     screenshot_when_still(window)
     assert [pin.number.toPlainText() for pin in chart._pins[::-1] if pin.cell.isVisible()] == ["1", "2\u20134", "5"]
+    (first_round, _), _ = chart.getViewBox().viewRange()
+    pixel = chart.getViewBox().viewPixelSize()[0]
+    cells = [pin.cell for pin in chart._pins if pin.cell.isVisible()]
+    assert all(cell.getData()[0][0] - cell.opts["size"] / 2 * pixel >= first_round - pixel for cell in cells), "none is cut"
     chart._part.choose(399, 404)
     qtbot.waitUntil(lambda: [pin.number.toPlainText() for pin in chart._pins[::-1]] == ["2", "3", "4", "5"])
     assert all(pin.cell.isVisible() for pin in chart._pins), "there is room for each"
@@ -333,4 +337,4 @@ def test_where_more_questions_begin_is_said_and_a_lone_score_shows_its_interval(
     assert chart._intervals[-1] == [(624.0, low, high)]
     bars = [item.getData() for item in chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
     assert [([624.0, 624.0], [low, high])] == [(list(x), list(y)) for x, y in bars if list(x) == [624.0, 624.0]]
-    assert "270 questions" in page._about_held.words()
+    assert "270 unseen questions" in page._about_held.words()

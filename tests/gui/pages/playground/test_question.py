@@ -22,6 +22,7 @@ from waggle.gui.pages.playground.question import (
     own_answer_outcome,
     shares_answers,
     should_offer_sharing,
+    verdict_word,
 )
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -30,7 +31,7 @@ from waggle.gui.widgets.text import ElidedLabel
 from waggle.gui.widgets.typeset.highlighted_text import HighlightedText
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
-from waggle.protocol.events import ShownCompletion
+from waggle.protocol.events import UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import State
 
@@ -84,6 +85,37 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
     answer(window, TRIED)
     assert view._verdict.text() == "It learned this: wrong before training, right after 64 rounds."
     assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
+
+
+UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict"),
+    [
+        (UNMARKED, "It knew this before training, and learned the answer tags in 64 rounds."),
+        (replace(WRONG, reward=0.3), "It learned this: close before training, right after 64 rounds."),
+        (replace(WRONG, reason="cut off"), "It learned this: cut off before training, right after 64 rounds."),
+        (replace(WRONG, reason="could not be judged"), "It gets this one right."),
+    ],
+)
+def test_the_verdict_says_of_the_first_answer_what_its_row_says(
+    playground: Playground, before: ShownCompletion, verdict: str
+) -> None:
+    window, view, _ = playground
+    view._go.click()
+    answer(window, replace(TRIED, answers=(SnapshotAnswer(rounds=0, completion=before), *TRIED.answers[1:])))
+    assert view._verdict.text() == verdict
+    assert any(chip.accessibleName() == verdict_word(before) for chip in rows(view)[0].findChildren(Chip))
+
+
+def test_a_question_that_is_awaited_is_said_to_be_fetched(page: Page) -> None:
+    window, _ = page
+    window.show_page("playground")
+    view = window.pages.of(PlaygroundPage).ask
+    assert view._about.words() == "Fetching a question"
+    answer(window, POSED)
+    assert view._about.words() == "Fractions, question 7"
 
 
 def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(playground: Playground, qapp: QApplication) -> None:

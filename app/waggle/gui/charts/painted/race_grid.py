@@ -1,4 +1,4 @@
-"""First successes in a race: a row for each node, a cell for each specialty; a success that is learned moves between rows."""
+"""First successes in a race: a numbered row for each copy, a cell for each specialty; what is learned moves between rows."""
 
 import math
 import time
@@ -12,11 +12,11 @@ from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
-from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.protocol.events_race import Lane, Racer
+from waggle.gui.widgets.drawing import hexagon
+from waggle.protocol.events_race import Lane
 
 ROW, MOST_ROW, CELL, FIRST = 25, 36, 9.0, 34.0  # pixels: a row at least and at most, the radius of a cell, its first place
-UNKNOWN = Race(racers=(Racer(id="", name=""),) * 4, specialties=("",) * 9)  # before a race says who and what there is
+UNKNOWN = Race(racers=4, specialties=("",) * 9)  # before a race says who and what there is
 FRAME_MS = 16
 
 
@@ -51,14 +51,14 @@ class RaceGrid(PaintedChart):
         self.setAccessibleName(solved_words(race, self._lane) if race is not UNKNOWN else tr("No race yet"))
 
     def sizeHint(self) -> QSize:
-        return QSize(round(FIRST + 9 * 2 * CELL * 1.1), ROW * max(4, len(self._race.racers)))
+        return QSize(round(FIRST + 9 * 2 * CELL * 1.1), ROW * max(4, self._race.racers))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
     def _row(self) -> float:
         """The height of a row in pixels."""
-        return self.height() / max(4, len(self._race.racers))
+        return self.height() / max(4, self._race.racers)
 
     def _step(self) -> float:
         """The pixels from one cell to the next."""
@@ -85,14 +85,11 @@ class RaceGrid(PaintedChart):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         solved = self._race.progress_of(self._lane).solved
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        for racer, node in enumerate(self._race.racers):
-            middle = QPointF(self.width() - 12 if away else 12, self._row() * (racer + 0.5))
-            if node.id:
-                draw_avatar(painter, self.theme, node.id, middle, 11)
-            else:
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(self.theme.colour("sunken"))
-                painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
+        painter.setFont(self.theme.font("caption"))
+        for racer in range(self._race.racers):
+            painter.setPen(self.theme.colour("text_faint"))
+            number = QRectF(self.width() - 24 if away else 0, self._row() * racer, 24, self._row())
+            painter.drawText(number, Qt.AlignmentFlag.AlignCenter, str(racer + 1))
             for specialty in range(len(self._race.specialties)):
                 cell = (racer, specialty)
                 there = cell in solved and cell not in self._jumps
@@ -119,16 +116,16 @@ class RaceGrid(PaintedChart):
         if race is UNKNOWN:
             return ""
         solved = race.progress_of(self._lane).solved
-        words = f"{race.racers[racer].name}, {tr(visible(race.specialties[specialty]))}: "
+        words = f"{tr('Copy %1').replace('%1', str(racer + 1))}, {tr(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:
             return words + tr("not solved yet")
         teacher = solved[racer, specialty]
         if teacher is None:
             return words + tr("found by itself")
-        return words + tr("learned from %1").replace("%1", race.racers[teacher].name)
+        return words + tr("learned from copy %1").replace("%1", str(teacher + 1))
 
     def words_at(self, point: QPointF) -> str:
-        for racer in range(len(self._race.racers)):
+        for racer in range(self._race.racers):
             for specialty in range(len(self._race.specialties)):
                 away = self._place(racer, specialty) - point
                 if math.hypot(away.x(), away.y()) < CELL:

@@ -1,6 +1,5 @@
 """A line chart with annotations. Imports pyqtgraph, so load it only when a chart is shown."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -45,6 +44,11 @@ class Pin(msgspec.Struct, frozen=True):
     y: float
     cell: pyqtgraph.ScatterPlotItem
     number: pyqtgraph.TextItem
+
+
+def _group_words(group: Sequence[Pin]) -> str:
+    """The number of a pin, or the first and the last of several."""
+    return str(group[0].mark.number) + (f"\u2013{group[-1].mark.number}" if len(group) > 1 else "")
 
 
 def _cell_shape(across: float) -> QPainterPath:
@@ -132,26 +136,36 @@ class AnnotatedChart(LineChart):
         box = self.getViewBox()
         (first, last), (low, high) = box.viewRange()
         wide, tall, size = box.width() / (last - first), box.height() / (high - low), self.theme.px(PIN)
-        groups: list[list[Pin]] = []
-        for pin in sorted(self._pins, key=lambda pin: pin.mark.number):
-            before = groups[-1][-1] if groups else None
-            alike = before is not None and before.mark.is_taught == pin.mark.is_taught
-            if before and alike and math.hypot((pin.mark.x - before.mark.x) * wide, (pin.y - before.y) * tall) < size:
-                groups[-1].append(pin)
+        groups = [[pin] for pin in sorted(self._pins, key=lambda pin: pin.mark.number)]
+        place = 0
+        while place + 1 < len(groups):
+            before, after = groups[place : place + 2]
+            (x, y, across), (next_x, next_y, next_across) = (self._group_place(group, first, wide) for group in (before, after))
+            apart = abs(next_x - x) * wide >= size * (across + next_across) / 2 or abs(next_y - y) * tall >= size
+            if apart or before[0].mark.is_taught != after[0].mark.is_taught:
+                place += 1
             else:
-                groups.append([pin])
+                groups[place : place + 2] = [[*before, *after]]
+                place = max(0, place - 1)  # it is wider now
         for group in groups:
-            words, newest = str(group[0].mark.number), group[-1]
-            if len(group) > 1:
-                words += f"\u2013{newest.mark.number}"
+            newest = group[-1]
             for pin in group:
                 pin.cell.setVisible(pin is newest)
                 pin.number.setVisible(pin is newest)
-            x, y = (sum(places) / len(group) for places in zip(*((pin.mark.x, pin.y) for pin in group), strict=True))
-            across = max(1.0, QFontMetricsF(self.theme.font("caption")).horizontalAdvance(words) / size + 0.6)
+            x, y, across = self._group_place(group, first, wide)
             newest.cell.setData([x], [y], symbol=_cell_shape(across), size=size * across)
-            newest.number.setPlainText(words)
+            newest.number.setPlainText(_group_words(group))
             newest.number.setPos(x, y)
+
+    def _group_place(self, group: Sequence[Pin], first: float, wide: float) -> tuple[float, float, float]:
+        """The middle of what shows some pins, right of the left end `first` of the chart, and its width in pins.
+
+        `wide`: pixels of a unit of the axis.
+        """
+        size = self.theme.px(PIN)
+        across = max(1.0, QFontMetricsF(self.theme.font("caption")).horizontalAdvance(_group_words(group)) / size + 0.6)
+        x, y = (sum(places) / len(group) for places in zip(*((pin.mark.x, pin.y) for pin in group), strict=True))
+        return max(x, first + size * across / 2 / wide) if wide > 0 else x, y, across
 
     def place_notes(self) -> None:
         """Place the notes clear of each other, of the curve, of its label, and of the words below."""

@@ -5,12 +5,12 @@ from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.charts.plotted.chart import LABEL_ROOM, EndLabel, LineChart
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.race_state import Race, recent_score, trend
+from waggle.gui.state.race_state import Race, recent_score
 from waggle.gui.theme.theme import Theme
 
 LOWEST_TOP = 0.1
 BESIDE = 12  # pixels around the label of a line
-USUAL_ROUNDS = 80  # of a race, before it says how many there are
+HALF_A_NUMBER = 12  # pixels right of the last tick before there are lines
 
 
 class RaceChart(LineChart):
@@ -24,12 +24,12 @@ class RaceChart(LineChart):
         return QSize(self.theme.px(320), self.theme.px(220))
 
     def show_race(self, race: Race) -> None:
-        alone, sharing = trend(race.alone.right), trend(race.sharing.right)
+        alone, sharing = race.alone.trend, race.sharing.trend
         names = f"  {tr('Sharing')}  {recent_score(race.sharing)}", f"  {tr('Alone')}  {recent_score(race.alone)}"
         widest = max(map(QFontMetricsF(self.theme.font("tag")).horizontalAdvance, names))
-        self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
-        rounds = race.rounds if race.racers else USUAL_ROUNDS
-        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(rounds)), axis="round")
+        needed = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
+        self.room_for_labels = needed if race.rounds_played else HALF_A_NUMBER
+        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
         if not race.rounds_played:
             return
         x = [float(number) for number in range(1, race.rounds_played + 1)]

@@ -33,19 +33,23 @@ Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
 BARE = 7  # pixels: the indent of the icon of a tinted chip
 UNJUDGED = "could not be judged"
-JUDGED, MOST_JUDGED = 210, 360  # pixels of a row's verdict at a text size of 100%, and at most
+JUDGED, MOST_JUDGED = 225, 440  # pixels of a row's verdict at a text size of 100%, and at most
 
 
 def answers_summary(answers: QuestionAnswered) -> str:
     """What the answers show about learning, in one sentence."""
     right = [answer for answer in answers.answers if answer.completion.reward >= RIGHT]
-    newest = answers.answers[-1]
-    if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
-        first = right[0].rounds
+    oldest, newest = answers.answers[0].completion, answers.answers[-1]
+    if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            first, "It learned this: wrong before training, right after %n round.",
-            "It learned this: wrong before training, right after %n rounds.",
+            right[0].rounds, "It knew this before training, and learned the answer tags in %n round.",
+            "It knew this before training, and learned the answer tags in %n rounds.",
         )  # fmt: skip
+    if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
+        return plural(
+            right[0].rounds, "It learned this: %1 before training, right after %n round.",
+            "It learned this: %1 before training, right after %n rounds.",
+        ).replace("%1", verdict_word(oldest))  # fmt: skip
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
@@ -178,6 +182,8 @@ class QuestionView(QWidget):
         self._pose_first()
         if state.posed is None:
             self._posed = None
+            if not self._recorded:
+                self._about.say(self._about_no_question(why_not))
         elif self._posed is None:
             self._show_question(state.posed)
         self._say_sharing()
@@ -213,6 +219,12 @@ class QuestionView(QWidget):
 
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)
+
+    def _about_no_question(self, why_not: str) -> str:
+        """What stands in the place of a question before the first; empty if it was refused, as the message below says."""
+        if why_not:
+            return tr("It appears here when the engine runs")
+        return "" if self._message.text() else tr("Fetching a question")
 
     def _pose_first(self) -> None:
         """Pose a first question without being asked, unless the engine refused that before."""

@@ -94,8 +94,8 @@ class RaceView(QWidget):
         self._chart: RaceChart | None = None
         self._room = column()
         self._jump = ElidedLabel(theme, "", "small", "text_soft")
-        curve = text(theme, tr("Right answers"), "heading")
-        about = ElidedLabel(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
+        curve = text(theme, tr("Right answers while training"), "heading")
+        about = ElidedLabel(theme, tr("as a trend"), "caption", "text_faint")
         self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
             "sharing": LaneBox(theme, "sharing", tr("Sharing"), LegendLine(theme, "peer", SOLID)),

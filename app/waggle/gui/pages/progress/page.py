@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
@@ -230,7 +230,7 @@ class ProgressPage(Page):
         self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._pins.setMinimumWidth(pins if beside else 0)
         self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
-
+        self._beside_pins.setAlignment(self._pins, Qt.AlignmentFlag.AlignTop if beside else Qt.AlignmentFlag(0))
         self._set_least_heights()
 
     def _set_least_heights(self) -> None:
@@ -331,9 +331,9 @@ class ProgressPage(Page):
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
         self._figure.setText(_figure_text(scores[-1]) if scores and scores[-1].total else "")
-        about = tr("%1 questions it never trains on; band: margin of error")
+        about = tr("%1 unseen questions; band: margin of error")
         if scores and scores[-1].early:
-            about = tr("A first %1 questions it never trains on; band: margin of error")
+            about = tr("A first %1 unseen questions; band: margin of error")
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
