@@ -289,6 +289,7 @@
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB</translation></message>
+<message><source>About %1 left.</source><translation>Noch etwa %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
@@ -612,6 +613,7 @@
 <message><source>Downloaded models</source><translation>Geladene Modelle</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Heruntergeladene Modelle belegen %1; %2 sind frei</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
+<message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
 <message><source>Downloading the model: %1, %2.</source><translation>Das Modell wird heruntergeladen: %1, %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Das Modell wird heruntergeladen: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Lädt die Fragen des Schwarms: %1 von %2 Teilen</translation></message>
@@ -804,6 +806,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
+<message><source>It already finds some right answers, but does not mark them as answers yet. It learns that first.</source><translation>Es findet schon manche richtige Antwort, kennzeichnet sie aber noch nicht als Antwort. Das lernt es zuerst.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -855,7 +858,7 @@
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
-<message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Oft weiß es die Antwort, vergisst aber die Antwort-Tags und bekommt dafür nichts. Das lernt es zuerst.</translation></message>
+<message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
@@ -979,7 +982,7 @@
 <message><source>Looking for a QR code in the picture.</source><translation>Im Bild wird nach einem QR-Code gesucht.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
 <message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
-<message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Sucht Peers (%1); dein Modell trainiert inzwischen.</translation></message>
+<message><source>Looking for peers (%1); training does not wait for them.</source><translation>Sucht Peers (%1); das Training wartet nicht auf sie.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
 <message><source>Loss</source><translation>Verlust</translation></message>
 <message><source>Low</source><translation>Niedrig</translation></message>
@@ -1370,8 +1373,6 @@
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right first</source><translation>Zuerst richtig</translation></message>
-<message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
-<message><source>Right in %1 of %2 tries. It learns from what sets them apart from the others.</source><translation>In %1 von %2 Versuchen richtig. Es lernt aus dem Unterschied zu den anderen.</translation></message>
 <message><source>Right!</source><translation>Richtig!</translation></message>
 <message><source>Rotate matrix</source><translation>Matrix drehen</translation></message>
 <message><source>Rotten oranges</source><translation>Faule Orangen</translation></message>
@@ -1384,7 +1385,6 @@
 <message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
 <message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig in %2.</translation></message>
 <message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
-<message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
@@ -1497,6 +1497,7 @@
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Deshalb lernt es zuerst die Form: Eine lesbare Antwort verdient ein wenig, auch wenn sie falsch ist.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Manche Netzlaufwerke kennen keine Sperren oder kein sicheres Schreiben: Wähle einen Ordner auf einem Datenträger dieses Computers.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Manchen Netzlaufwerken fehlen sie: Wähle mit --home einen Ordner auf einem Datenträger dieses Computers.</translation></message>
+<message><source>Some tries are right. It learns from what sets them apart from the others.</source><translation>Einige Versuche sind richtig. Es lernt daraus, was sie von den anderen unterscheidet.</translation></message>
 <message><source>Something between the hub and this computer changes files. Try again from another network.</source><translation>Etwas zwischen dem Hub und diesem Computer verändert Dateien. Versuche es aus einem anderen Netz noch einmal.</translation></message>
 <message><source>Something in the window went wrong: %1</source><translation>Im Fenster ging etwas schief: %1</translation></message>
 <message><source>Something on the way changes files. Try another network.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz.</translation></message>
@@ -1739,10 +1740,11 @@
 <message><source>The model in %1 cannot be read: its head is not its embedding, as it says.</source><translation>Das Modell in %1 lässt sich nicht lesen: Sein Kopf ist nicht seine Einbettung, wie es sagt.</translation></message>
 <message><source>The model in %1 names no stop token.</source><translation>Das Modell in %1 nennt kein Schlusstoken.</translation></message>
 <message><source>The model in %1 needs code of its own, which Waggle never runs.</source><translation>Das Modell in %1 braucht eigenen Code, und den führt Waggle nie aus.</translation></message>
+<message><source>The model is downloaded once, and kept.</source><translation>Das Modell wird einmal heruntergeladen und bleibt hier.</translation></message>
 <message><source>The model is still in the middle of a step.</source><translation>Das Modell ist noch mitten in einem Schritt.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Das Modell wird anders trainiert als zuvor: Sein Optimierer beginnt von vorn.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Das Modell selbst, außer du exportierst es</translation></message>
-<message numerus="yes"><source>The model knew it %n times, but without the answer tags that earns nothing. Your model learns those first.</source><translation><numerusform>Das Modell wusste es einmal, aber ohne die Antwort-Tags zählt das nicht. Die lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, aber ohne die Antwort-Tags zählt das nicht. Die lernt dein Modell zuerst.</numerusform></translation></message>
+<message numerus="yes"><source>The model knew it %n times, but did not mark it as its answer. Your model learns that first.</source><translation><numerusform>Das Modell wusste es einmal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform></translation></message>
 <message><source>The model ran out of memory.</source><translation>Dem Modell ging der Speicher aus.</translation></message>
 <message><source>The model's answers are no numbers.</source><translation>Die Antworten des Modells sind keine Zahlen.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Die Quantisierung des Modells lässt sich nicht lesen: %1.</translation></message>
@@ -1990,11 +1992,13 @@
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
+<message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
 <message><source>Training goes on.</source><translation>Das Training geht weiter.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
+<message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
 <message><source>Training keeps stopping: %1 times in a row.</source><translation>Das Training bricht immer wieder ab: %1-mal hintereinander.</translation></message>
@@ -2283,7 +2287,6 @@
 <message><source>Your model solves %1 new questions.</source><translation>Dein Modell löst %1 neue Fragen.</translation></message>
 <message><source>Your model solves %1 questions of a short first test.</source><translation>Dein Modell löst %1 Fragen eines kurzen ersten Tests.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Dein Modell trainiert allein, mit Fragen von %1, bis du deinen Schwarm wählst.</translation></message>
-<message><source>Your model trains meanwhile.</source><translation>Dein Modell trainiert inzwischen.</translation></message>
 <message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Dein Modell trainiert für sich allein. Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Dein Modell trainiert nur auf diesem Computer, wie du es gewählt hast.</translation></message>
 <message><source>Your model's answers</source><translation>Antworten deines Modells</translation></message>
@@ -2538,7 +2541,7 @@
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, no answer tag yet</source><translation>richtig, noch ohne Antwort-Tag</translation></message>
+<message><source>right, not marked yet</source><translation>richtig, noch nicht gekennzeichnet</translation></message>
 <message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>

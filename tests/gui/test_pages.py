@@ -93,7 +93,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("no answer tag", "bare", "cross")),
-        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, no answer tag yet", "accent", "pen")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, not marked yet", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,
@@ -597,7 +597,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
     assert "Questions and answers appear here when the engine is ready." in texts["live"]
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
-    assert "Your model trains meanwhile" not in texts["peers"]
+    assert "Training does not wait for peers" not in texts["peers"]
     assert "The swarms you know appear here when the engine is ready." in texts["swarms"]
 
 
