@@ -387,7 +387,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1. Das ging am besten, aber nur %2 von %3 Antworten ließen sich so lesen.</translation></message>
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
-<message><source>Asking for this computer's addresses.</source><translation>Die Adressen dieses Computers werden erfragt.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Der Hub wird nach %1 gefragt</translation></message>
 <message><source>Asking which swarms are known.</source><translation>Welche Schwärme bekannt sind, wird erfragt.</translation></message>
@@ -1283,6 +1282,8 @@
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
+<message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>

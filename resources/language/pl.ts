@@ -387,7 +387,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1. To działało najlepiej, ale i tak dało się odczytać tylko %2 z %3 odpowiedzi.</translation></message>
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
-<message><source>Asking for this computer's addresses.</source><translation>Sprawdzanie adresów tego komputera.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Sprawdzanie %1 w hubie</translation></message>
 <message><source>Asking which swarms are known.</source><translation>Sprawdzanie, jakie roje są znane.</translation></message>
@@ -1283,6 +1282,8 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Preparing the code: a few seconds.</source><translation>Przygotowanie kodu: kilka sekund.</translation></message>
+<message><source>Preparing the link</source><translation>Przygotowanie linku</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
