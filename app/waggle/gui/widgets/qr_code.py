@@ -64,10 +64,9 @@ class QrCode(PaintedWidget):
         thick = side / 7
         pen = QPen(self.theme.colour("border"), thick)
         pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
-        for x, y in ((0, 0), (1, 0), (0, 1)):
-            left = place.right() - inset - side if x else place.left() + inset
-            top = place.bottom() - inset - side if y else place.top() + inset
-            square = QRectF(left, top, side, side)
+        far = place.width() - 2 * inset - side
+        for x, y in ((0.0, 0.0), (far, 0.0), (0.0, far)):
+            square = QRectF(place.left() + inset + x, place.top() + inset + y, side, side)
             painter.setPen(pen)
             painter.drawRect(square.adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2))
             painter.fillRect(square.adjusted(2 * thick, 2 * thick, -2 * thick, -2 * thick), self.theme.colour("border"))
