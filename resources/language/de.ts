@@ -191,10 +191,10 @@
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>%n früherer Wortwechsel blieb weg: Dafür war kein Platz.</numerusform><numerusform>%n frühere Wortwechsel blieben weg: Dafür war kein Platz.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n Beispiel von Peers</numerusform><numerusform>%n Beispiele von Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
-<message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>%n Beispiel von Peers gelernt.</numerusform><numerusform>%n Beispiele von Peers gelernt.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
@@ -251,7 +251,6 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
 <message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Erste %1 Fragen, die es nie übt; Band: Fehlerspanne</translation></message>
-<message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
@@ -928,9 +927,7 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
-<message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig.</numerusform></translation></message>
+<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Letzte Minute: %n Runde, %1 richtig</numerusform><numerusform>Letzte Minute: %n Runden, %1 richtig</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
@@ -1151,7 +1148,6 @@
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
-<message><source>Nothing learned from peers.</source><translation>Nichts von Peers gelernt.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
 <message><source>Nothing starts</source><translation>Nichts startet</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
@@ -1384,11 +1380,10 @@
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1: %2</source><translation>Runde %1: %2</translation></message>
 <message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
-<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig in %2.</translation></message>
-<message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
+<message><source>Round %2: %1 right</source><translation>Runde %2: %1 richtig</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
@@ -1483,6 +1478,7 @@
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
+<message><source>Shown here: round %1, which is over</source><translation>Hier zu sehen: Runde %1, die vorbei ist</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
@@ -1796,10 +1792,6 @@
 <message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
-<message><source>The reward is %1, down from %2.</source><translation>Die Belohnung ist %1, vorher %2.</translation></message>
-<message><source>The reward is %1, up from %2.</source><translation>Die Belohnung stieg auf %1, vorher %2.</translation></message>
-<message><source>The reward is %1.</source><translation>Die Belohnung ist %1.</translation></message>
-<message><source>The reward stays near %1.</source><translation>Die Belohnung bleibt bei etwa %1.</translation></message>
 <message><source>The rounds before are kept.</source><translation>Die Runden davor sind gespeichert.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Die bisherigen Runden werden erfragt.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Die Runden, auf die es folgt, sind verloren.</translation></message>
@@ -2520,6 +2512,7 @@
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
 <message><source>not trained here yet</source><translation>noch nicht trainiert</translation></message>
+<message><source>nothing from peers</source><translation>nichts von Peers</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>

@@ -191,10 +191,10 @@
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n przykład od peerów</numerusform><numerusform>%n przykłady od peerów</numerusform><numerusform>%n przykładów od peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>Nauka z %n przykładu od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
@@ -251,7 +251,6 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
 <message><source>A first %1 questions it never trains on; band: margin of error</source><translation>Pierwsze pytania spoza treningu: %1; pasmo: margines błędu</translation></message>
-<message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
@@ -928,9 +927,7 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
-<message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4.</numerusform></translation></message>
+<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Ostatnia minuta: %n runda, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rundy, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rund, %1 dobrze</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
@@ -1151,7 +1148,6 @@
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
-<message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
 <message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
@@ -1384,11 +1380,10 @@
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1: %2</source><translation>Runda %1: %2</translation></message>
 <message><source>Round %1: %2 of %3 right</source><translation>Runda %1: dobre %2 z %3</translation></message>
-<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4, temat: %2.</translation></message>
-<message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
+<message><source>Round %2: %1 right</source><translation>Runda %2: %1 dobrze</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Rundy; strzałki przechodzą wstecz i naprzód</translation></message>
@@ -1483,6 +1478,7 @@
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
+<message><source>Shown here: round %1, which is over</source><translation>Tu widać: rundę %1, już zakończoną</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
@@ -1796,10 +1792,6 @@
 <message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
-<message><source>The reward is %1, down from %2.</source><translation>Nagroda wynosi %1, wcześniej było więcej: %2.</translation></message>
-<message><source>The reward is %1, up from %2.</source><translation>Nagroda wynosi %1, wcześniej było mniej: %2.</translation></message>
-<message><source>The reward is %1.</source><translation>Nagroda wynosi %1.</translation></message>
-<message><source>The reward stays near %1.</source><translation>Nagroda utrzymuje się w okolicy %1.</translation></message>
 <message><source>The rounds before are kept.</source><translation>Wcześniejsze rundy są zachowane.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Trwa pobieranie dotychczasowych rund.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Rundy, po których następuje, przepadły.</translation></message>
@@ -2520,6 +2512,7 @@
 <message><source>not the payload that was announced</source><translation>nie te dane, które ogłoszono</translation></message>
 <message><source>not the round that was announced</source><translation>nie ta runda, którą ogłoszono</translation></message>
 <message><source>not trained here yet</source><translation>tu jeszcze nie trenowany</translation></message>
+<message><source>nothing from peers</source><translation>nic od peerów</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>

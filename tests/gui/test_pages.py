@@ -30,6 +30,7 @@ from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.feed_pacing import learned_from_first
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.gui.widgets.typeset.question_text import gist
@@ -118,7 +119,7 @@ def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: li
     live = show_all_answers(window)
     cards = [card_widget for card_widget in live.answers.feed._cards if not card_widget.isHidden()]
     assert 0 < len(cards) <= 12
-    assert cards[0]._card is window._store.state.cards[0]
+    assert cards[0]._card is learned_from_first(window._store.state.cards)[0]
 
 
 def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
