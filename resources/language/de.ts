@@ -190,10 +190,10 @@
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>%n früherer Wortwechsel blieb weg: Dafür war kein Platz.</numerusform><numerusform>%n frühere Wortwechsel blieben weg: Dafür war kein Platz.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n Beispiel von Peers</numerusform><numerusform>%n Beispiele von Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
-<message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>%n Beispiel von Peers gelernt.</numerusform><numerusform>%n Beispiele von Peers gelernt.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
@@ -250,7 +250,6 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
-<message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
@@ -288,6 +287,7 @@
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
+<message><source>About %1 left.</source><translation>Noch etwa %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
@@ -385,7 +385,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1. Das ging am besten, aber nur %2 von %3 Antworten ließen sich so lesen.</translation></message>
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
-<message><source>Asking for this computer's addresses.</source><translation>Die Adressen dieses Computers werden erfragt.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Der Hub wird nach %1 gefragt</translation></message>
 <message><source>Asking which swarms are known.</source><translation>Welche Schwärme bekannt sind, wird erfragt.</translation></message>
@@ -613,6 +612,7 @@
 <message><source>Downloaded models</source><translation>Geladene Modelle</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Heruntergeladene Modelle belegen %1; %2 sind frei</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
+<message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
 <message><source>Downloading the model: %1, %2.</source><translation>Das Modell wird heruntergeladen: %1, %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Das Modell wird heruntergeladen: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Lädt die Fragen des Schwarms: %1 von %2 Teilen</translation></message>
@@ -806,6 +806,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
+<message><source>It already finds some right answers, but does not mark them as answers yet. It learns that first.</source><translation>Es findet schon manche richtige Antwort, kennzeichnet sie aber noch nicht als Antwort. Das lernt es zuerst.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -858,7 +859,7 @@
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
-<message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Oft weiß es die Antwort, vergisst aber die Antwort-Tags und bekommt dafür nichts. Das lernt es zuerst.</translation></message>
+<message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
@@ -929,9 +930,7 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
-<message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig.</numerusform></translation></message>
+<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Letzte Minute: %n Runde, %1 richtig</numerusform><numerusform>Letzte Minute: %n Runden, %1 richtig</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
@@ -982,7 +981,7 @@
 <message><source>Looking for a QR code in the picture.</source><translation>Im Bild wird nach einem QR-Code gesucht.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
 <message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
-<message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Sucht Peers (%1); dein Modell trainiert inzwischen.</translation></message>
+<message><source>Looking for peers (%1); training does not wait for them.</source><translation>Sucht Peers (%1); das Training wartet nicht auf sie.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
 <message><source>Loss</source><translation>Verlust</translation></message>
 <message><source>Low</source><translation>Niedrig</translation></message>
@@ -1153,7 +1152,6 @@
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
-<message><source>Nothing learned from peers.</source><translation>Nichts von Peers gelernt.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
 <message><source>Nothing starts</source><translation>Nichts startet</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
@@ -1283,6 +1281,8 @@
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
+<message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
@@ -1373,8 +1373,6 @@
 <message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
 <message><source>Right first</source><translation>Zuerst richtig</translation></message>
-<message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>In %1 von %2 Versuchen richtig, aber noch nicht in den Antwort-Tags, deshalb zählt es nicht. Das lernt es zuerst.</translation></message>
-<message><source>Right in %1 of %2 tries. It learns from what sets them apart from the others.</source><translation>In %1 von %2 Versuchen richtig. Es lernt aus dem Unterschied zu den anderen.</translation></message>
 <message><source>Right!</source><translation>Richtig!</translation></message>
 <message><source>Rotate matrix</source><translation>Matrix drehen</translation></message>
 <message><source>Rotten oranges</source><translation>Faule Orangen</translation></message>
@@ -1385,12 +1383,10 @@
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1: %2</source><translation>Runde %1: %2</translation></message>
 <message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
-<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig in %2.</translation></message>
-<message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
-<message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
+<message><source>Round %2: %1 right</source><translation>Runde %2: %1 richtig</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
@@ -1485,6 +1481,7 @@
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
+<message><source>Shown here: round %1, which is over</source><translation>Hier zu sehen: Runde %1, die vorbei ist</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
@@ -1500,6 +1497,7 @@
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Deshalb lernt es zuerst die Form: Eine lesbare Antwort verdient ein wenig, auch wenn sie falsch ist.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Manche Netzlaufwerke kennen keine Sperren oder kein sicheres Schreiben: Wähle einen Ordner auf einem Datenträger dieses Computers.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Manchen Netzlaufwerken fehlen sie: Wähle mit --home einen Ordner auf einem Datenträger dieses Computers.</translation></message>
+<message><source>Some tries are right. It learns from what sets them apart from the others.</source><translation>Einige Versuche sind richtig. Es lernt daraus, was sie von den anderen unterscheidet.</translation></message>
 <message><source>Something between the hub and this computer changes files. Try again from another network.</source><translation>Etwas zwischen dem Hub und diesem Computer verändert Dateien. Versuche es aus einem anderen Netz noch einmal.</translation></message>
 <message><source>Something in the window went wrong: %1</source><translation>Im Fenster ging etwas schief: %1</translation></message>
 <message><source>Something on the way changes files. Try another network.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz.</translation></message>
@@ -1742,10 +1740,11 @@
 <message><source>The model in %1 cannot be read: its head is not its embedding, as it says.</source><translation>Das Modell in %1 lässt sich nicht lesen: Sein Kopf ist nicht seine Einbettung, wie es sagt.</translation></message>
 <message><source>The model in %1 names no stop token.</source><translation>Das Modell in %1 nennt kein Schlusstoken.</translation></message>
 <message><source>The model in %1 needs code of its own, which Waggle never runs.</source><translation>Das Modell in %1 braucht eigenen Code, und den führt Waggle nie aus.</translation></message>
+<message><source>The model is downloaded once, and kept.</source><translation>Das Modell wird einmal heruntergeladen und bleibt hier.</translation></message>
 <message><source>The model is still in the middle of a step.</source><translation>Das Modell ist noch mitten in einem Schritt.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Das Modell wird anders trainiert als zuvor: Sein Optimierer beginnt von vorn.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Das Modell selbst, außer du exportierst es</translation></message>
-<message numerus="yes"><source>The model knew it %n times, but without the answer tags that earns nothing. Your model learns those first.</source><translation><numerusform>Das Modell wusste es einmal, aber ohne die Antwort-Tags zählt das nicht. Die lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, aber ohne die Antwort-Tags zählt das nicht. Die lernt dein Modell zuerst.</numerusform></translation></message>
+<message numerus="yes"><source>The model knew it %n times, but did not mark it as its answer. Your model learns that first.</source><translation><numerusform>Das Modell wusste es einmal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform></translation></message>
 <message><source>The model ran out of memory.</source><translation>Dem Modell ging der Speicher aus.</translation></message>
 <message><source>The model's answers are no numbers.</source><translation>Die Antworten des Modells sind keine Zahlen.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Die Quantisierung des Modells lässt sich nicht lesen: %1.</translation></message>
@@ -1796,10 +1795,6 @@
 <message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
-<message><source>The reward is %1, down from %2.</source><translation>Die Belohnung ist %1, vorher %2.</translation></message>
-<message><source>The reward is %1, up from %2.</source><translation>Die Belohnung stieg auf %1, vorher %2.</translation></message>
-<message><source>The reward is %1.</source><translation>Die Belohnung ist %1.</translation></message>
-<message><source>The reward stays near %1.</source><translation>Die Belohnung bleibt bei etwa %1.</translation></message>
 <message><source>The rounds before are kept.</source><translation>Die Runden davor sind gespeichert.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Die bisherigen Runden werden erfragt.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Die Runden, auf die es folgt, sind verloren.</translation></message>
@@ -1993,11 +1988,13 @@
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
+<message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
 <message><source>Training goes on.</source><translation>Das Training geht weiter.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
+<message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
 <message><source>Training keeps stopping: %1 times in a row.</source><translation>Das Training bricht immer wieder ab: %1-mal hintereinander.</translation></message>
@@ -2286,7 +2283,6 @@
 <message><source>Your model solves %1 new questions.</source><translation>Dein Modell löst %1 neue Fragen.</translation></message>
 <message><source>Your model solves %1 questions of a short first test.</source><translation>Dein Modell löst %1 Fragen eines kurzen ersten Tests.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Dein Modell trainiert allein, mit Fragen von %1, bis du deinen Schwarm wählst.</translation></message>
-<message><source>Your model trains meanwhile.</source><translation>Dein Modell trainiert inzwischen.</translation></message>
 <message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Dein Modell trainiert für sich allein. Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Dein Modell trainiert nur auf diesem Computer, wie du es gewählt hast.</translation></message>
 <message><source>Your model's answers</source><translation>Antworten deines Modells</translation></message>
@@ -2521,6 +2517,7 @@
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
 <message><source>not trained here yet</source><translation>ungeübt</translation></message>
+<message><source>nothing from peers</source><translation>nichts von Peers</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
@@ -2543,7 +2540,7 @@
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, no answer tag yet</source><translation>richtig, noch ohne Antwort-Tag</translation></message>
+<message><source>right, not marked yet</source><translation>richtig, noch nicht gekennzeichnet</translation></message>
 <message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>

@@ -190,10 +190,10 @@
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n przykład od peerów</numerusform><numerusform>%n przykłady od peerów</numerusform><numerusform>%n przykładów od peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>Nauka z %n przykładu od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
@@ -250,7 +250,6 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Pierwsze nowe pytania: %1; pasmo błędu</translation></message>
-<message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
@@ -288,6 +287,7 @@
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
+<message><source>About %1 left.</source><translation>Zostało około %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
@@ -385,7 +385,6 @@
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1. To działało najlepiej, ale i tak dało się odczytać tylko %2 z %3 odpowiedzi.</translation></message>
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
-<message><source>Asking for this computer's addresses.</source><translation>Sprawdzanie adresów tego komputera.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
 <message><source>Asking the hub about %1</source><translation>Sprawdzanie %1 w hubie</translation></message>
 <message><source>Asking which swarms are known.</source><translation>Sprawdzanie, jakie roje są znane.</translation></message>
@@ -613,6 +612,7 @@
 <message><source>Downloaded models</source><translation>Pobrane modele</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Pobrane modele zajmują %1; wolne: %2</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
+<message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloading the model: %1, %2.</source><translation>Pobieranie modelu: %1, %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Pobieranie modelu: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Pobieranie pytań roju: części %1 z %2</translation></message>
@@ -806,6 +806,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
+<message><source>It already finds some right answers, but does not mark them as answers yet. It learns that first.</source><translation>Znajduje już niektóre dobre odpowiedzi, ale nie oznacza ich jeszcze jako odpowiedzi. Tego uczy się najpierw.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
@@ -858,7 +859,7 @@
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
-<message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Często zna odpowiedź, ale zapomina o znacznikach odpowiedzi i nic nie dostaje. Tego uczy się najpierw.</translation></message>
+<message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Często znajduje odpowiedź, ale jej nie oznacza, więc się nie liczy. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing about why. Try again.</source><translation>Nie podano przyczyny. Spróbuj ponownie.</translation></message>
@@ -929,9 +930,7 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
-<message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4.</numerusform></translation></message>
+<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Ostatnia minuta: %n runda, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rundy, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rund, %1 dobrze</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
@@ -982,7 +981,7 @@
 <message><source>Looking for a QR code in the picture.</source><translation>Szukanie kodu QR na obrazie.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Szukanie wcześniejszych przebiegów.</translation></message>
 <message><source>Looking for peers</source><translation>Szuka peerów</translation></message>
-<message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Szuka peerów (%1); Twój model w tym czasie trenuje.</translation></message>
+<message><source>Looking for peers (%1); training does not wait for them.</source><translation>Szuka peerów (%1); trening na nich nie czeka.</translation></message>
 <message><source>Looking for the model</source><translation>Szukanie modelu</translation></message>
 <message><source>Loss</source><translation>Strata</translation></message>
 <message><source>Low</source><translation>Niski</translation></message>
@@ -1153,7 +1152,6 @@
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
-<message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
 <message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
@@ -1283,6 +1281,8 @@
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
+<message><source>Preparing the code: a few seconds.</source><translation>Przygotowanie kodu: kilka sekund.</translation></message>
+<message><source>Preparing the link</source><translation>Przygotowanie linku</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
@@ -1373,8 +1373,6 @@
 <message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
 <message><source>Right first</source><translation>Pierwsi z dobrą odpowiedzią</translation></message>
-<message><source>Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.</source><translation>Dobrze w %1 na %2 prób, ale jeszcze bez znaczników odpowiedzi, więc bez nagrody. Tego uczy się najpierw.</translation></message>
-<message><source>Right in %1 of %2 tries. It learns from what sets them apart from the others.</source><translation>Dobrze w %1 na %2 prób. Uczy się z tego, co różni je od pozostałych.</translation></message>
 <message><source>Right!</source><translation>Dobrze!</translation></message>
 <message><source>Rotate matrix</source><translation>Obracanie macierzy</translation></message>
 <message><source>Rotten oranges</source><translation>Zgniłe pomarańcze</translation></message>
@@ -1385,12 +1383,10 @@
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1: %2</source><translation>Runda %1: %2</translation></message>
 <message><source>Round %1: %2 of %3 right</source><translation>Runda %1: dobre %2 z %3</translation></message>
-<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4, temat: %2.</translation></message>
-<message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
-<message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runda %1: %n próba na pytanie</numerusform><numerusform>Runda %1: %n próby na pytanie</numerusform><numerusform>Runda %1: %n prób na pytanie</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
+<message><source>Round %2: %1 right</source><translation>Runda %2: %1 dobrze</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Rundy; strzałki przechodzą wstecz i naprzód</translation></message>
@@ -1485,6 +1481,7 @@
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
+<message><source>Shown here: round %1, which is over</source><translation>Tu widać: rundę %1, już zakończoną</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
@@ -1500,6 +1497,7 @@
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Dlatego najpierw uczy się formy: odpowiedź, którą da się odczytać, dostaje małą nagrodę, nawet jeśli jest zła.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Niektóre dyski sieciowe nie mają blokad albo nie utrwalają zapisu: wybierz folder na dysku lokalnym.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Niektóre dyski sieciowe ich nie mają: przez --home wybierz folder na dysku lokalnym.</translation></message>
+<message><source>Some tries are right. It learns from what sets them apart from the others.</source><translation>Niektóre próby są dobre. Uczy się z tego, co odróżnia je od pozostałych.</translation></message>
 <message><source>Something between the hub and this computer changes files. Try again from another network.</source><translation>Coś między hubem a tym komputerem zmienia pliki. Spróbuj ponownie z innej sieci.</translation></message>
 <message><source>Something in the window went wrong: %1</source><translation>W oknie coś poszło nie tak: %1</translation></message>
 <message><source>Something on the way changes files. Try another network.</source><translation>Coś po drodze zmienia pliki. Spróbuj w innej sieci.</translation></message>
@@ -1742,10 +1740,11 @@
 <message><source>The model in %1 cannot be read: its head is not its embedding, as it says.</source><translation>Nie można odczytać modelu w %1: jego głowica nie jest osadzeniem, choć tak podaje.</translation></message>
 <message><source>The model in %1 names no stop token.</source><translation>Model w %1 nie podaje tokenu końca.</translation></message>
 <message><source>The model in %1 needs code of its own, which Waggle never runs.</source><translation>Model w %1 wymaga własnego kodu, a takiego Waggle nigdy nie uruchamia.</translation></message>
+<message><source>The model is downloaded once, and kept.</source><translation>Model pobiera się raz i zostaje na tym komputerze.</translation></message>
 <message><source>The model is still in the middle of a step.</source><translation>Model jest jeszcze w trakcie kroku.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Model jest trenowany inaczej niż wcześniej: jego optymalizator zaczyna od nowa.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Sam model, chyba że go wyeksportujesz</translation></message>
-<message numerus="yes"><source>The model knew it %n times, but without the answer tags that earns nothing. Your model learns those first.</source><translation><numerusform>Model znał odpowiedź %n raz, ale bez znaczników odpowiedzi to się nie liczy. Twój model najpierw uczy się znaczników.</numerusform><numerusform>Model znał odpowiedź %n razy, ale bez znaczników odpowiedzi to się nie liczy. Twój model najpierw uczy się znaczników.</numerusform><numerusform>Model znał odpowiedź %n razy, ale bez znaczników odpowiedzi to się nie liczy. Twój model najpierw uczy się znaczników.</numerusform></translation></message>
+<message numerus="yes"><source>The model knew it %n times, but did not mark it as its answer. Your model learns that first.</source><translation><numerusform>Model wiedział to raz, ale nie oznaczył tego jako odpowiedzi. Tego twój model uczy się najpierw.</numerusform><numerusform>Model wiedział to %n razy, ale nie oznaczył tego jako odpowiedzi. Tego twój model uczy się najpierw.</numerusform><numerusform>Model wiedział to %n razy, ale nie oznaczył tego jako odpowiedzi. Tego twój model uczy się najpierw.</numerusform></translation></message>
 <message><source>The model ran out of memory.</source><translation>Modelowi zabrakło pamięci.</translation></message>
 <message><source>The model's answers are no numbers.</source><translation>Odpowiedzi modelu nie są liczbami.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Nie można odczytać kwantyzacji modelu: %1.</translation></message>
@@ -1796,10 +1795,6 @@
 <message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
-<message><source>The reward is %1, down from %2.</source><translation>Nagroda wynosi %1, wcześniej było więcej: %2.</translation></message>
-<message><source>The reward is %1, up from %2.</source><translation>Nagroda wynosi %1, wcześniej było mniej: %2.</translation></message>
-<message><source>The reward is %1.</source><translation>Nagroda wynosi %1.</translation></message>
-<message><source>The reward stays near %1.</source><translation>Nagroda utrzymuje się w okolicy %1.</translation></message>
 <message><source>The rounds before are kept.</source><translation>Wcześniejsze rundy są zachowane.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Trwa pobieranie dotychczasowych rund.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Rundy, po których następuje, przepadły.</translation></message>
@@ -1993,11 +1988,13 @@
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
+<message><source>Training does not wait for peers.</source><translation>Trening nie czeka na peerów.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
 <message><source>Training goes on.</source><translation>Trening trwa dalej.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
+<message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
 <message><source>Training keeps stopping: %1 times in a row.</source><translation>Trening ciągle się zatrzymuje (ile razy z rzędu: %1).</translation></message>
@@ -2286,7 +2283,6 @@
 <message><source>Your model solves %1 new questions.</source><translation>Nowe pytania, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model solves %1 questions of a short first test.</source><translation>Pytania krótkiego pierwszego testu, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Twój model trenuje w pojedynkę na pytaniach z %1, dopóki nie wybierzesz roju.</translation></message>
-<message><source>Your model trains meanwhile.</source><translation>Twój model w tym czasie trenuje.</translation></message>
 <message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Twój model trenuje samodzielnie. Podaj bramę członka roju w swarm.gateways.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Twój model trenuje tylko na tym komputerze, zgodnie z Twoim wyborem.</translation></message>
 <message><source>Your model's answers</source><translation>Odpowiedzi Twojego modelu</translation></message>
@@ -2521,6 +2517,7 @@
 <message><source>not the payload that was announced</source><translation>nie te dane, które ogłoszono</translation></message>
 <message><source>not the round that was announced</source><translation>nie ta runda, którą ogłoszono</translation></message>
 <message><source>not trained here yet</source><translation>bez treningu</translation></message>
+<message><source>nothing from peers</source><translation>nic od peerów</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
@@ -2543,7 +2540,7 @@
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
-<message><source>right, no answer tag yet</source><translation>dobrze, jeszcze bez znacznika</translation></message>
+<message><source>right, not marked yet</source><translation>dobrze, jeszcze nieoznaczone</translation></message>
 <message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>

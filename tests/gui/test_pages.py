@@ -30,6 +30,7 @@ from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.feed_pacing import learned_from_first
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.gui.widgets.typeset.question_text import gist
@@ -93,7 +94,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("no answer tag", "bare", "cross")),
-        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, no answer tag yet", "accent", "pen")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, not marked yet", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,
@@ -118,7 +119,7 @@ def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: li
     live = show_all_answers(window)
     cards = [card_widget for card_widget in live.answers.feed._cards if not card_widget.isHidden()]
     assert 0 < len(cards) <= 12
-    assert cards[0]._card is window._store.state.cards[0]
+    assert cards[0]._card is learned_from_first(window._store.state.cards)[0]
 
 
 def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
@@ -597,7 +598,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
     assert "Questions and answers appear here when the engine is ready." in texts["live"]
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
-    assert "Your model trains meanwhile" not in texts["peers"]
+    assert "Training does not wait for peers" not in texts["peers"]
     assert "The swarms you know appear here when the engine is ready." in texts["swarms"]
 
 

@@ -83,7 +83,7 @@ TABLE = [
     (
         State(phase="contributing", decision=FREE, reach="solo"),
         "Training",
-        "Training in the swarm, round 0.",
+        "Training in the swarm begins in a moment.",
         "pause",
     ),
     (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
@@ -123,29 +123,30 @@ TABLE = [
     (
         State(phase="contributing", ready=READY, reach="connected", peers={"s": SEED}),
         "Alone",
-        "Training in Maths swarm, round 0.",
+        "Training in Maths swarm begins in a moment.",
         "pause",
     ),
-    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Training in Maths swarm, round 0.", "pause"),
+    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Training in Maths swarm begins in a moment.", "pause"),
     (
         State(phase="contributing", ready=READY, reach="alone", peers={"o": OTHER}),
         "Alone",
-        "Training in Maths swarm, round 0.",
+        "Training in Maths swarm begins in a moment.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=3),
         "Connecting",
-        "Training in the swarm, round 0.",
+        "Training in the swarm begins in a moment.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=1),
         "Connecting",
-        "Training in the swarm, round 0.",
+        "Training in the swarm begins in a moment.",
         "pause",
     ),
-    (State(phase="contributing", reach="solo"), "Training", "Training in the swarm, round 0.", "pause"),
+    (State(phase="contributing", reach="solo"), "Training", "Training in the swarm begins in a moment.", "pause"),
+    (State(phase="contributing", reach="solo", stage="draw"), "Training", "Training in the swarm, round 0.", "pause"),
 ]
 
 

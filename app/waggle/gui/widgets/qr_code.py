@@ -1,21 +1,22 @@
-"""A link as a QR code: whole pixels, and black on white in every theme, which cameras read best."""
+"""A link as a QR code: whole pixels, and black on white in every theme, which cameras read best; before it, its outline."""
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QPen
 
 from waggle.core.qr_code import modules
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 QUIET = 4  # modules of white margin, as the QR standard requires
+CORNER, INSET = 0.22, 0.08  # of the side: the squares in three corners of the outline, and their distance from its edges
 
 
 class QrCode(PaintedWidget):
-    """Shows one link about `side` pixels wide, rounded so that a module is whole pixels. Blank without a link."""
+    """Shows one link about `side` pixels wide, rounded so that a module is whole pixels; an outline without a link."""
 
     def __init__(self, theme: Theme, side: int, name: str) -> None:
         super().__init__(theme, QSize(side, side), name)
-        self._side, self._words = side, ""
+        self._side, self._words, self._waiting = side, "", ""
         self._modules: tuple[tuple[bool, ...], ...] = ()
 
     def show_words(self, words: str) -> None:
@@ -26,6 +27,13 @@ class QrCode(PaintedWidget):
             self.setFixedSize(side, side)
             self.update()
 
+    def show_waiting(self, why: str) -> None:
+        """Why there is no link, in the outline."""
+        if why != self._waiting:
+            self._waiting = why
+            self.setAccessibleDescription(why)
+            self.update()
+
     @property
     def fits(self) -> bool:
         """Whether the words are short enough for a code."""
@@ -33,10 +41,11 @@ class QrCode(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
+        if not self._modules:
+            self._draw_outline(painter, place)
+            return
         painter.setBrush(Qt.GlobalColor.white)
         painter.drawRoundedRect(place, 8, 8)
-        if not self._modules:
-            return
         step = round(place.width()) // (len(self._modules) + 2 * QUIET)
         edge = QUIET * step
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
@@ -45,3 +54,23 @@ class QrCode(PaintedWidget):
             for x, dark in enumerate(line):
                 if dark:
                     painter.drawRect(QRectF(edge + x * step, edge + y * step, step, step))
+
+    def _draw_outline(self, painter: QPainter, place: QRectF) -> None:
+        """The three squares by which a code is known, and why it is not here, in the middle."""
+        painter.setBrush(self.theme.colour("sunken"))
+        painter.drawRoundedRect(place, 8, 8)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        side, inset = place.width() * CORNER, place.width() * INSET
+        thick = side / 7
+        pen = QPen(self.theme.colour("border"), thick)
+        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+        far = place.width() - 2 * inset - side
+        for x, y in ((0.0, 0.0), (far, 0.0), (0.0, far)):
+            square = QRectF(place.left() + inset + x, place.top() + inset + y, side, side)
+            painter.setPen(pen)
+            painter.drawRect(square.adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2))
+            painter.fillRect(square.adjusted(2 * thick, 2 * thick, -2 * thick, -2 * thick), self.theme.colour("border"))
+        painter.setPen(self.theme.colour("text_soft"))
+        painter.setFont(self.theme.font("small"))
+        within = place.adjusted(inset, inset + side, -inset, -inset - side)
+        painter.drawText(within, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self._waiting)

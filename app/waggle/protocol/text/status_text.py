@@ -248,11 +248,13 @@ def _duration_text(seconds: float) -> Message:
 def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else Message("the swarm")
     says = Message("Training in %1, round %2.", swarm, state.round)
+    if not state.round and state.stage is None:  # the first test comes before the first round
+        says = Message("Training in %1 begins in a moment.", swarm)
     doing = DOING[state.stage or STAGES[0]]
     addresses = counted(state.seeds_tried, "%n address", "%n addresses")
     if state.reach == "connecting":
         tried = Message("tried %1", addresses) if state.seeds_tried else Message("just started")
-        detail = _differing_peers_text(state) or Message("Looking for peers (%1); your model trains meanwhile.", tried)
+        detail = _differing_peers_text(state) or Message("Looking for peers (%1); training does not wait for them.", tried)
         return Sentence(word=Message("Connecting"), says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
         nobody = Message("You're the only one here. Invite someone to learn together.")

@@ -46,6 +46,17 @@ def test_what_takes_long_is_said_for_every_part_and_in_german() -> None:
     assert [words for words in REASONS.values() if tr(words) == words] == []
 
 
+def test_a_download_says_how_long_it_still_takes(view: StartView) -> None:
+    loading = replace(CHECKER, part="Loading the model", done=2)
+    download = events.Downloading(model="mine", done=412_000_000, total=980_000_000, seconds_left=360.0)
+    view.show_state(State(preparing=loading, downloading=download))
+    assert view.why.text() == "About 6 min left."
+    assert view._steps[2].accessibleName() == "Downloading the model: under way"
+    view.show_state(State(preparing=loading))
+    assert view.why.text() == "This takes a few seconds."
+    assert view._steps[2].accessibleName() == "Loading the model: under way"
+
+
 def test_the_reason_comes_after_ten_seconds_and_not_for_what_counts_itself(view: StartView) -> None:
     assert at(view, 100.0 + SLOW - 1).why.text() == "This takes a few seconds."
     assert at(view, 134.0).why.text().startswith("This step has taken 34 s so far. The puzzles load in a sandbox.")
@@ -73,7 +84,7 @@ def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartV
     qtbot.keyClick(view.field, Qt.Key.Key_Return)
     assert view._result.isVisible()
     assert view._verdict.text().startswith("Right!")
-    assert "without the answer tags" in view._verdict.text()
+    assert "did not mark it as its answer" in view._verdict.text()
     view.field.clear()
     assert view.has_person
     view.field.setText("no")

@@ -17,7 +17,7 @@ from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import ALL_ANSWERS, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard, merged_answers
 from waggle.gui.pages.live.round_stepper import RoundStepper
-from waggle.gui.state.story.feed_pacing import LINGER, SHORTEST_STAY
+from waggle.gui.state.story.feed_pacing import LINGER, SHORTEST_STAY, learned_from_first
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.painted_widgets import PaintedWidget, StageProgress
@@ -38,6 +38,12 @@ def show_all_answers(window: MainWindow) -> LivePage:
     assert isinstance(live, LivePage)
     live.show_view(ALL_ANSWERS)
     return live
+
+
+def judged_answers(*lengths: int) -> tuple[events.ShownCompletion, ...]:
+    """Answers of so many characters: the first is right, so that their card is no single line, and the others are wrong."""
+    wrong = [events.ShownCompletion(text=LONG[:length], judged=True, reason=f"wrong: {i}") for i, length in enumerate(lengths)]
+    return (replace(wrong[0], reward=1.0, reason="right"), *wrong[1:])
 
 
 class Swift:
@@ -61,7 +67,7 @@ class Swift:
         self.window._store.flush()
 
     def judge(self) -> None:
-        answers = tuple(events.ShownCompletion(text=LONG, judged=True, reason=f"wrong: {i}") for i in range(4))
+        answers = judged_answers(*4 * [len(LONG)])
         judged = tuple(
             events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question="Which?", completions=answers)
             for i in range(8)
@@ -235,11 +241,11 @@ def test_equal_answers_stand_as_one_once_they_are_judged(theme: Theme, qtbot: Qt
     question_card = QuestionCard(theme, set())
     qtbot.addWidget(question_card)
     question_card.show_card(group, State(round=2), 2.0)
-    assert question_card._tries.accessibleDescription() == "3 × 1/1: right. 1 × 9: right, no answer tag yet"
+    assert question_card._tries.accessibleDescription() == "3 × 1/1: right. 1 × 9: right, not marked yet"
     assert question_card._right.words() == "3 of 4 right"
     question_card._toggle()
     names = [tile.accessibleName() for tile in question_card._tiles if not tile.isHidden()]
-    assert names == ["right  ×3: <answer>1/1</answer>", "right, no answer tag yet: 9"]
+    assert names == ["right  ×3: <answer>1/1</answer>", "right, not marked yet: 9"]
     assert question_card.as_text(group).count("<answer>1/1</answer>") == 3, "a copy has all of them"
 
 
@@ -297,7 +303,7 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:
     """A short question of a peer whose answers have so many characters and arrive at once."""
-    answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
+    answers = judged_answers(*lengths)
     group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
     return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
 
@@ -355,7 +361,7 @@ class Arrangements(QObject):
 
 
 def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(theme: Theme, qtbot: QtBot) -> None:
-    answers = tuple(events.ShownCompletion(text=LONG[:70], judged=True) for _ in range(4))
+    answers = judged_answers(70, 70, 70, 70)
     room = QWidget()
     qtbot.addWidget(room)
     card = QuestionCard(theme, set())
@@ -367,6 +373,37 @@ def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wid
         card.resize(width, 300)
         QApplication.processEvents()
         assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
+
+
+def test_a_card_without_a_try_worth_a_look_is_a_line_that_a_click_opens(theme: Theme, qtbot: QtBot) -> None:
+    wrong = tuple(events.ShownCompletion(text=f"{i}", judged=True, reason=f"wrong: {i}") for i in range(4))
+    folded = Card(key="k", round=1, at=0.0, specialty="s", question="Which?", completions=wrong, truth="7")
+    room = QWidget()
+    qtbot.addWidget(room)
+    card = QuestionCard(theme, set())
+    card.setParent(room)
+    card.resize(1100, 300)
+    room.show()
+    card.show_card(folded, State(round=2), 0.0)
+    low = card.sizeHint().height()
+    assert (card._brief.isVisible(), card._brief.words(), card._tries.isVisible()) == (True, "Which?", False)
+    QTest.mouseClick(card, Qt.MouseButton.LeftButton)
+    assert (card._brief.isVisible(), card._question.isVisible(), card._tries.isVisible()) == (False, True, True)
+    assert card._foot.words() == "No answer stood out, so nothing was learned."
+    assert card.sizeHint().height() > low
+    card._reader.click()
+    assert (card._brief.isVisible(), card._tries.isVisible()) == (True, False)
+    for better in (replace(wrong[0], reward=1.0, reason="right"), replace(wrong[0], reason=events.UNTAGGED)):
+        card.show_card(replace(folded, completions=(better, *wrong[1:])), State(round=2), 0.0)
+        assert not card._brief.isVisible()
+
+
+def test_of_each_round_the_questions_that_were_learned_from_come_first() -> None:
+    def card(key: str, number: int, *effects: int) -> Card:
+        return Card(key=key, round=number, at=0.0, specialty="s", question="q", completions=(), effects=effects)
+
+    newest = (card("a", 2), card("b", 2, 0, 1), card("c", 2, 0), card("d", 1), card("e", 1, -1))
+    assert "".join(each.key for each in learned_from_first(newest)) == "baced"
 
 
 def is_honey(widget: PaintedWidget) -> bool:

@@ -420,6 +420,8 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
     tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
     assert swarms._invite_view._link == ""
+    assert swarms._invite_view._field.placeholderText() == "Preparing the link"
+    assert swarms._invite_view._code.accessibleDescription() == "Preparing the code: a few seconds."
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
     swarms._invite_view._copy.click()
     assert qapp.clipboard().text() == LINK

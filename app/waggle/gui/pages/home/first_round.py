@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import figure, one_line, plural, tr
-from waggle.gui.state.story.tries import Try, merged_tries, most_telling, truth_of
+from waggle.gui.i18n.formatting import one_line, tr
+from waggle.gui.state.story.tries import kind_of, merged_tries, most_telling, truth_of
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted_widgets import Chip
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.painted_widgets import Chip, PaintedWidget
+from waggle.gui.widgets.text import text
 from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
 MOST = 4  # questions
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
+OUTLINES, TILES, OUTLINE_HIGH = 4, 4, 124  # questions before there are any, tries at each, and pixels of height of both
+QUESTION_WIDE = (0.7, 0.5, 0.6, 0.45)  # of the width, for each outline of a question
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
 
 
@@ -47,16 +49,32 @@ class TriedQuestion(QWidget):
         return self._question.height() + self._tries.height() + 18
 
 
+class QuestionOutlines(PaintedWidget):
+    """Where questions and tries will stand: as many outlines as there is room for, at most OUTLINES."""
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.theme.colour("sunken"))
+        high, line, tile, gap = (self.theme.px(size) for size in (OUTLINE_HIGH, 18, 64, GAP))
+        for number in range(min(OUTLINES, int(place.height()) // high)):
+            top = place.top() + number * high
+            painter.drawRoundedRect(QRectF(place.left(), top, place.width() * QUESTION_WIDE[number], line), 6, 6)
+            wide = (place.width() - (TILES - 1) * gap) / TILES
+            for column_number in range(TILES):
+                beside = column_number * (wide + gap)
+                painter.drawRoundedRect(QRectF(place.left() + beside, top + line + gap, wide, tile), 8, 8)
+
+
 class FirstRound(QWidget):
-    """Empty until the first round was judged; then as many of its questions as there is room for."""
+    """Outlines until the first round was judged; then as many of its questions as there is room for."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._cards: list[Card] = []
-        self._head = ElidedLabel(theme, role="label", tone="text_soft")
         self._questions = [TriedQuestion(theme) for _ in range(MOST)]
+        self._outlines = QuestionOutlines(theme)
         self.meaning = text(theme, "", "body", wrap=True)
-        self.setLayout(column(6, self.meaning, 2, self._head, *self._questions, None, gap=GAP))
+        self.setLayout(column(6, self.meaning, 2, *self._questions, (self._outlines, 1000), None, gap=GAP))
 
     @property
     def has_answers(self) -> bool:
@@ -67,18 +85,15 @@ class FirstRound(QWidget):
         if cards == self._cards and self.meaning.text():
             return
         self._cards = cards
-        self._head.setVisible(bool(cards))
-        if cards:
-            words = plural(len(cards[0].completions), "Round %1: %n try at each question", "Round %1: %n tries at each question")
-            self._head.say(words.replace("%1", figure(cards[0].round + 1)))
+        self._outlines.setVisible(not cards)
         for question, card in zip(self._questions, cards, strict=False):
             question.show_card(card)
-        self.meaning.setText(_meaning(merged_tries(cards[0].completions)) if cards else tr("Its first answers appear here."))
+        self.meaning.setText(_meaning(cards) if cards else tr("Its first answers appear here."))
         self._fit()
 
     def _fit(self) -> None:
         """Show the first question, and the others as long as they fit."""
-        room = self.height() - self.meaning.heightForWidth(self.width()) - self._head.height() - 4 * GAP
+        room = self.height() - self.meaning.heightForWidth(self.width()) - 3 * GAP
         for place, (question, known) in enumerate(zip(self._questions, self._known(), strict=True)):
             room -= question.height_at(self.width()) + GAP if known else 0
             question.setVisible(known and (place == 0 or room >= 0))
@@ -97,23 +112,18 @@ class FirstRound(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         first = self._questions[0].height_at(self.width()) if self._cards else 0
-        words = self.meaning.heightForWidth(self.width()) + self._head.sizeHint().height()
-        return QSize(super().minimumSizeHint().width(), words + first + 4 * GAP)
+        words = self.meaning.heightForWidth(self.width())
+        return QSize(super().minimumSizeHint().width(), words + first + 3 * GAP)
 
     def sizeHint(self) -> QSize:
         return self.minimumSizeHint()
 
 
-def _meaning(tries: Sequence[Try]) -> str:
-    """What these tries mean for the model, in a sentence or two."""
-    counts: dict[str, int] = {}
-    for each in tries:
-        counts[each.kind] = counts.get(each.kind, 0) + each.count
-    whole = sum(counts.values())
-    if counts.get("right"):
-        words = tr("Right in %1 of %2 tries. It learns from what sets them apart from the others.")
-        return words.replace("%1", figure(counts["right"])).replace("%2", figure(whole))
-    if counts.get("untagged"):
-        words = tr("Right in %1 of %2 tries, but not in the answer tags yet, so it earns nothing. It learns that first.")
-        return words.replace("%1", figure(counts["untagged"])).replace("%2", figure(whole))
+def _meaning(cards: Sequence[Card]) -> str:
+    """What the tries at these questions mean for the model, in a sentence or two."""
+    kinds = {kind_of(answer) for card in cards for answer in card.completions}
+    if "right" in kinds:
+        return tr("Some tries are right. It learns from what sets them apart from the others.")
+    if "untagged" in kinds:
+        return tr("It already finds some right answers, but does not mark them as answers yet. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

@@ -7,7 +7,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import plural, tr
+from waggle.gui.i18n.formatting import duration, later, plural, tr
 from waggle.gui.state.story.slow_start import REASONS, slow_words
 from waggle.gui.state.story.tries import Try
 from waggle.gui.state.story.warm_up import WarmUp, is_right, warm_up
@@ -18,12 +18,13 @@ from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, announce, text
-from waggle.protocol.events import Preparing
+from waggle.protocol.events import Downloading
 from waggle.protocol.state import State
 
 TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
+APART = 18  # pixels between the parts of the start
 
 
 class StartStep(QWidget):
@@ -32,19 +33,22 @@ class StartStep(QWidget):
     def __init__(self, theme: Theme, part: str) -> None:
         super().__init__()
         self._part = part
-        self._sign, self._name = Icon(theme, "off", "text_faint", 18), ElidedLabel(theme, role="body")
+        self._sign, self._name = Icon(theme, "off", "text_faint", 20), ElidedLabel(theme, role="heading")
         self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
         self.setLayout(row(self._sign, (self._name, 1), gap=10))
 
-    def show_progress(self, place: int, preparing: Preparing | None) -> None:
+    def show_progress(self, place: int, state: State) -> None:
         """Show the step at this place; a part that the engine names in other words stands in its own."""
+        preparing = state.preparing
         done = preparing.done if preparing is not None else -1
         name = preparing.part if preparing is not None and place == done else self._part
+        if place == done and state.downloading is not None:
+            name = later("Downloading the model")
         sign, ink = ("check", "good") if place < done else ("on", "accent_line") if place == done else ("off", "text_faint")
         self._sign.show_icon(sign, ink)
         self._name.say(tr(name), "text" if place == done else "text_soft")
-        state = tr("done") if place < done else tr("under way") if place == done else tr("to come")
-        self.setAccessibleName(f"{self._name.words()}: {state}")
+        so_far = tr("done") if place < done else tr("under way") if place == done else tr("to come")
+        self.setAccessibleName(f"{self._name.words()}: {so_far}")
 
 
 class StartView(QWidget):
@@ -75,7 +79,7 @@ class StartView(QWidget):
         self.ask.setProperty("kind", "well")
         self.ask.hide()
         self._steps = [StartStep(theme, part) for part in REASONS]
-        self._list = as_widget(column(*self._steps, None, gap=10, margins=(0, 8, 0, 8)))
+        self._list = as_widget(column(*self._steps, None, gap=APART, margins=(0, 12, 0, 8)))
         self.setLayout(column(4, self.why, 4, StretchRow((self._list, 2), (self.ask, 5), gap=24), 4, gap=8))
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
@@ -104,11 +108,16 @@ class StartView(QWidget):
         starting = self._state.phase == "preparing"
         self._list.setVisible(starting)
         for place, step in enumerate(self._steps):
-            step.show_progress(place, self._state.preparing)
-        words = slow_words(self._state.preparing, self._clock()) if starting else ""
-        self.why.setText(words or (tr("This takes a few seconds.") if starting else tr("Your model is ready, and trains.")))
+            step.show_progress(place, self._state)
+        self.why.setText(self._why_words() if starting else tr("Your model is ready, and trains."))
         if starting and self.ask.isHidden() and self._begun is not None and self._clock() - self._begun >= PATIENCE:
             self.pose()
+
+    def _why_words(self) -> str:
+        """How long the start takes: a download says it itself, and else a step that is slow."""
+        if self._state.downloading is not None:
+            return _left_words(self._state.downloading)
+        return slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
 
     def pose(self) -> None:
         """Show the question."""
@@ -130,6 +139,13 @@ class StartView(QWidget):
         announce(self, self._verdict.text())
 
 
+def _left_words(download: Downloading) -> str:
+    """How long a download still takes."""
+    if download.seconds_left is None:
+        return tr("The model is downloaded once, and kept.")
+    return tr("About %1 left.").replace("%1", duration(download.seconds_left))
+
+
 def _about_model(tries: tuple[Try, ...]) -> str:
     """How the model did, in a sentence."""
     untagged = sum(each.count for each in tries if each.kind == "untagged")
@@ -137,6 +153,6 @@ def _about_model(tries: tuple[Try, ...]) -> str:
         return ""
     return plural(
         untagged,
-        "The model knew it once, but without the answer tags that earns nothing. Your model learns those first.",
-        "The model knew it %n times, but without the answer tags that earns nothing. Your model learns those first.",
+        "The model knew it once, but did not mark it as its answer. Your model learns that first.",
+        "The model knew it %n times, but did not mark it as its answer. Your model learns that first.",
     )

@@ -16,7 +16,7 @@ from waggle.protocol.state import Card, State
 
 MOST = 12  # cards on screen
 MADE_AT_ONCE, FRAME_MS = 2, 20
-LOW_CARD = 110  # pixels: cards are hardly ever lower
+LOW_CARD = 46  # pixels: cards are hardly ever lower
 
 
 class Feed(ScrollArea):

@@ -86,11 +86,14 @@ class OtherQuestions(QWidget):
         self._fitted = fitted
         room = height - self._title.sizeHint().height()
         lines = self._lines[: len(self._cards)]
-        whole = sum(line.height_with_tries(self.width()) + GAP for line in lines) <= room
-        for line in lines:
-            line.tries.setVisible(whole)
         each = self._lines[0].low_height() + GAP
-        count = len(lines) if whole else min(len(lines), int(room // each))
+        count = min(len(lines), int(room // each))
+        room -= count * each
+        for place, line in enumerate(lines):  # the first show most
+            more = line.height_with_tries(self.width()) - line.low_height()
+            fits = place < count and more <= room
+            line.tries.setVisible(fits)
+            room -= more if fits else 0
         self.setVisible(count >= FEWEST)
         for place, line in enumerate(self._lines):
             line.setVisible(place < count)

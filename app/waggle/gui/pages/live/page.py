@@ -131,6 +131,9 @@ class LivePage(Page):
         state = self._state
         if state.phase == "contributing" and state.stage is not None:
             words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr(DOING[state.stage]))
+            scene = self.stage.stage.scene if self._view.index == STAGE else None
+            if scene is not None and scene.round < state.round:
+                words = f"{words}. {tr('Shown here: round %1, which is over').replace('%1', figure(scene.round))}"
             return words
         return tr(sentence(state).says)
 

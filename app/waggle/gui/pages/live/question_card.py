@@ -22,7 +22,7 @@ from waggle.gui.i18n.formatting import (
 )
 from waggle.gui.pages.live.other_questions import right_words
 from waggle.gui.state.story.tries import KIND_SIGNS, card_tries, kind_of, says_more, truth_of
-from waggle.gui.state.story.typesetting import NumberGrid, grid_in
+from waggle.gui.state.story.typesetting import NumberGrid, grid_in, task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
@@ -42,6 +42,7 @@ QUESTION = ((10_000, "strong"),)  # the font of a question
 SMALLER, QUESTION_HIGH = 0.65, 48  # the size of grids, as a share of that on the stage; pixels of a question in a closed card
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
+WORTH_A_LOOK = "right", "untagged", "close"  # kinds of tries
 SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: what was learned is cut first
 
 
@@ -58,6 +59,12 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
     if answer.ended:
         return tr("written"), "bare", "check"
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
+
+
+def is_fruitless(card: Card) -> bool:
+    """Whether all tries are judged, none is worth a look, and nothing was learned: one line says enough."""
+    fruitless = all(answer.judged and kind_of(answer) not in WORTH_A_LOOK for answer in card.completions)
+    return fruitless and bool(card.completions) and not card.by_hand and not any(card.effects)
 
 
 EqualAnswers = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many are the same
@@ -182,6 +189,8 @@ def footer(card: Card, state: State) -> tuple[str, str, str]:
     if not effects:
         late = card.mine and card.round < state.round
         words = tr("Not used for learning this round.") if late else tr("Waiting to be used for learning.")
+        if late and is_fruitless(card):
+            words = tr("No answer stood out, so nothing was learned.")
         return ("judge", "text_faint", repeat + words) if card.mine else (*sign, repeat + words)
     if any(effects):
         return *sign, repeat + _lesson_text(card)
@@ -219,6 +228,7 @@ class QuestionCard(QFrame):
         self._question.set_scale(SMALLER)
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
+        self._brief = ElidedLabel(theme)  # the question, in a card that is folded
         self._right = ElidedLabel(theme, role="label", tone="text_soft", right=True)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
@@ -235,7 +245,8 @@ class QuestionCard(QFrame):
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
-            row(self._face, self._who, self._key, gap=8), self._specialty, row(self._sign, (self._foot, 1), gap=6),
+            row(self._face, self._who, self._key, gap=8), self._specialty,
+            row(self._sign, (self._foot, 1), (self._brief, 1), gap=6),
             row(self._reader, self._right, gap=12), row(self._when, self._more, gap=6), gap=12,
         )  # fmt: skip
         head.setStretch(2, 1)
@@ -267,6 +278,7 @@ class QuestionCard(QFrame):
         self._specialty.say(tr(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         self._question.say(card.question)
+        self._brief.say(task_words(card.question))
         question = one_line(card.question)
         who = self._who.words() if card.mine else peer_name(card.name, card.origin)
         self.setAccessibleName(f"{who}: {question}")
@@ -275,7 +287,7 @@ class QuestionCard(QFrame):
     def _show_answers(self) -> None:
         """Show the whole answers of an open card, and none of a closed one."""
         card = self._card
-        answers = merged_answers(card) if card is not None and self.is_open else []
+        answers = merged_answers(card) if card is not None and self._reads_whole else []
         if (card, self._going, len(answers)) == self._tile_state:
             return
         self._tile_state = card, self._going, len(answers)
@@ -310,6 +322,25 @@ class QuestionCard(QFrame):
     @property
     def is_open(self) -> bool:
         return self._card is not None and self._card.key in self._opened
+
+    @property
+    def _is_folded(self) -> bool:
+        """Whether the card is a line. `is_open` opens it, as it shows the whole answers of others."""
+        return self._card is not None and not self.is_open and is_fruitless(self._card)
+
+    @property
+    def _reads_whole(self) -> bool:
+        """Whether the whole answers stand in the card: where a fold was opened, only if they say more than its tries."""
+        return self._card is not None and self.is_open and (not is_fruitless(self._card) or self._says_more)
+
+    @property
+    def _says_more(self) -> bool:
+        return self._card is not None and any(says_more(answer) for answer in self._card.completions if answer.judged)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A card that is folded is opened by a click anywhere."""
+        if event.button() == Qt.MouseButton.LeftButton and self._is_folded:
+            self._toggle()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self._menu.popup(event.globalPos())
@@ -357,9 +388,14 @@ class QuestionCard(QFrame):
             return
         self._question.set_limit(10_000 if is_open else self._theme.px(QUESTION_HIGH))
         self._show_answers()
-        self._tries.setVisible(not is_open)
-        more = any(says_more(answer) for answer in card.completions if answer.judged)
-        self._reader.setVisible(is_open or more or self._question.is_cut or self._tries.is_cut)
+        folded = self._is_folded
+        self.setCursor(Qt.CursorShape.PointingHandCursor if folded else Qt.CursorShape.ArrowCursor)
+        self._question.setVisible(not folded)
+        self._tries.setVisible(not folded and not self._reads_whole)
+        self._brief.setVisible(folded)
+        for part in (self._sign, self._foot):
+            part.setVisible(not folded)
+        self._reader.setVisible(is_open or folded or self._says_more or self._question.is_cut or self._tries.is_cut)
         words = tr("Read less") if is_open else tr("Read all")
         self._reader.say(words)
         self._reader.setAccessibleName(f"{words}: {one_line(card.question)}")

@@ -75,7 +75,7 @@ class SceneCard(QFrame):
         self.is_open = False
         self._room, self._is_wide = 0, False
         self._key = ""
-        self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="label", tone="text_soft")
+        self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="heading")
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._question, self._tries, self._others = TypesetText(theme), TryChips(theme), OtherQuestions(theme)
         self._reader = Button(theme, tr("Read all"), "link")
@@ -84,7 +84,7 @@ class SceneCard(QFrame):
         self._sign = Icon(theme, "learn", "accent_text", 20)
         self._lesson = text(theme, "", "strong", wrap=True)
         self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
-        self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
+        self._head = row(self._round, self._specialty, (self._when, 1), gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
         self._foot = column(row(column(self._sign, None), (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
@@ -126,8 +126,7 @@ class SceneCard(QFrame):
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        finished = newest and scene.own is not None and state.phase == "contributing" and scene.round < state.round
-        self._round.say((tr("Last finished round: %1") if finished else tr("Round %1")).replace("%1", figure(scene.round)))
+        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)
@@ -144,7 +143,6 @@ class SceneCard(QFrame):
                 teacher = scene.teachers[place]
                 line.show_teacher(teacher, titles, has_namesake=teacher.name.casefold() in several)
         self._fit()
-
         if newest and scene.own is not None and scene.round != self._learned:
             self._learned = scene.round
             QTimer.singleShot(0, self, self._fly)  # once everything has its place

@@ -67,7 +67,7 @@ def reach_words(state: State) -> str:
             tried = (
                 plural(state.seeds_tried, "%n address tried so far.", "%n addresses tried so far.") if state.seeds_tried else ""
             )
-            return f"{tr('Your model trains meanwhile.')} {tried}".strip()
+            return f"{tr('Training does not wait for peers.')} {tried}".strip()
         case "alone":
             if state.seeds_tried:
                 return tr("You train alone: nobody answers. The others may be off, or a firewall is in the way.")

@@ -144,9 +144,11 @@ class InviteView(QFrame):
         self._copy.offer(self._link)
         for button in (self._copy, self._save):
             button.setEnabled(bool(self._link))
-        waiting = tr("Asking for this computer's addresses.")
+        unavailable = why_unavailable(self._state)
+        self._code.show_waiting(unavailable or tr("Preparing the code: a few seconds."))
+        self._field.setPlaceholderText(unavailable or tr("Preparing the link"))
         still = tr("The link works while this computer, or another one it names, is on.")
-        self._reach.setText(f"{tr(invite.reach)} {still}" if invite else waiting)
+        self._reach.setText(f"{tr(invite.reach)} {still}" if invite else still)
         near = invite.join_page if invite else ""
         self._join_page.setText(tr("Others on your network can also open %1").replace("%1", near))
         self._join_page.setVisible(bool(near))

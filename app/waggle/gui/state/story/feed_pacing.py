@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import groupby
 from math import inf
 
 from waggle.protocol.state import Card
@@ -45,6 +46,12 @@ class FeedPacer:
         if self.frozen or stands:
             self.cards, self.waiting = tuple(newest.get(card.key, card) for card in self.cards), newer
             return
-        self.cards, self.waiting, self.why = cards, 0, ""
+        self.cards, self.waiting, self.why = learned_from_first(cards), 0, ""
         if newer:
             self._turned = now
+
+
+def learned_from_first(cards: tuple[Card, ...]) -> tuple[Card, ...]:
+    """The cards, of each round those first that something was learned from."""
+    rounds = groupby(cards, key=lambda card: (card.mine, card.round))
+    return tuple(card for _, played in rounds for card in sorted(played, key=lambda card: not any(card.effects)))
