@@ -1578,6 +1578,7 @@
 <message><source>Takes under a minute</source><translation>Dauert keine Minute</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
+<message><source>Test score</source><translation>Test</translation></message>
 <message><source>Tests</source><translation>Tests</translation></message>
 <message><source>Text size</source><translation>Schriftgröße</translation></message>
 <message><source>That is no token of the hub.</source><translation>Das ist kein Token des Hubs.</translation></message>

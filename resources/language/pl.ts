@@ -1578,6 +1578,7 @@
 <message><source>Takes under a minute</source><translation>Zajmuje mniej niż minutę</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
+<message><source>Test score</source><translation>Test</translation></message>
 <message><source>Tests</source><translation>Testy</translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
 <message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>

@@ -269,7 +269,7 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
     visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-    assert {"Round", "New questions", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
+    assert {"Rounds", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
     for place in visible:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
     head, place = view.horizontalHeader(), COLUMNS.index("Round")

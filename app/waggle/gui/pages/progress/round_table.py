@@ -17,10 +17,10 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Rounds", "Finished", "New questions", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
+COLUMNS = ("Rounds", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
 DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
 FIXED = {"Rounds": 64, "Finished": 132}  # pixels; the other columns share the rest
-TESTED = COLUMNS.index("New questions")
+TESTED = COLUMNS.index("Test score")
 EDGES = 30  # pixels beside the text of a column's head
 
 
