@@ -272,7 +272,7 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     assert {"Rounds", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
     for place in visible:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
-    head, place = view.horizontalHeader(), COLUMNS.index("Round")
+    head, place = view.horizontalHeader(), COLUMNS.index("Rounds")
     start, end = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
     above, below = head.grab().toImage(), view.viewport().grab().toImage()
     above, below = above.copy(0, 2, above.width(), above.height() - 6), below.copy(0, 0, below.width(), view.rowHeight(0) - 2)

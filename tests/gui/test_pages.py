@@ -349,7 +349,7 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme
     chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_rows(rows(State(rounds=tuple(played), held_out=(score,))))
-    assert (chosen.row(), table.index(2, 0).data(), table.rowCount()) == (2, "1", 4)
+    assert (chosen.row(), table.index(2, 0).data(), table.rowCount()) == (2, "2", 4)
     assert changed == [1], "the score came to a round that was there"
     table.show_rows(rows(State(rounds=tuple(played[2:]))))
     assert (chosen.isValid(), table.rowCount()) == (False, 2)

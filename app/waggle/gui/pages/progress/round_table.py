@@ -19,9 +19,9 @@ from waggle.protocol.state import State
 
 COLUMNS = ("Rounds", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
 DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
-FIXED = {"Rounds": 64, "Finished": 132}  # pixels; the other columns share the rest
+FIXED = {"Rounds": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
-EDGES = 30  # pixels beside the text of a column's head
+EDGES = 32  # pixels beside the text of a column's head
 
 
 class Row(NamedTuple):
