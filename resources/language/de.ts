@@ -133,6 +133,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
+<message numerus="yes"><source>%1 right in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 richtig im Test nach %n Runde. Mit diesen Fragen trainiert es nie.</numerusform><numerusform>%1 richtig im Test nach %n Runden. Mit diesen Fragen trainiert es nie.</numerusform></translation></message>
+<message><source>%1 right in the test before its first round. It never trains on these questions.</source><translation>%1 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>%1 schickte dir %n Beispiel</numerusform><numerusform>%1 schickte dir %n Beispiele</numerusform></translation></message>
@@ -172,14 +174,13 @@
 <message><source>%2 from %1</source><translation>%2 von %1</translation></message>
 <message><source>%2 learned from %1</source><translation>%2 von %1 gelernt</translation></message>
 <message><source>%2 on %1</source><translation>%2 Uhr auf %1</translation></message>
-<message><source>%2 right in the test after %1. It never trains on these questions.</source><translation>%2 richtig im Test nach %1. Mit diesen Fragen trainiert es nie.</translation></message>
-<message><source>%2 right in the test before its first round. It never trains on these questions.</source><translation>%2 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%2 to %1</source><translation>%2 an %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n Adresse</numerusform><numerusform>%n Adressen</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n Antwort</numerusform><numerusform>%n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
 <message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>%n fehlerhafte Nachricht wurde ignoriert</numerusform><numerusform>%n fehlerhafte Nachrichten wurden ignoriert</numerusform></translation></message>
+<message numerus="yes"><source>%n bytes</source><translation><numerusform>%n Byte</numerusform><numerusform>%n Byte</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
@@ -223,6 +224,7 @@
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
+<message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
@@ -250,7 +252,7 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
-<message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
+<message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort: %1.</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
@@ -930,7 +932,7 @@
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
 <message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
+<message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig (%2).</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig (%2).</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig.</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
@@ -1385,7 +1387,7 @@
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1: %2</source><translation>Runde %1: %2</translation></message>
 <message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
-<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig in %2.</translation></message>
+<message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig (%2).</translation></message>
 <message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
@@ -2360,7 +2362,6 @@
 <message><source>broken text</source><translation>kaputter Text</translation></message>
 <message><source>by %1</source><translation>von %1</translation></message>
 <message><source>by your model</source><translation>von deinem Modell</translation></message>
-<message><source>bytes</source><translation>Byte</translation></message>
 <message><source>cannot be judged</source><translation>nicht zu bewerten</translation></message>
 <message><source>cannot be written</source><translation>lässt sich nicht schreiben</translation></message>
 <message><source>chosen in the settings</source><translation>in den Optionen gewählt</translation></message>
@@ -2611,7 +2612,6 @@
 <message><source>to %1</source><translation>an %1</translation></message>
 <message><source>to come</source><translation>kommt noch</translation></message>
 <message><source>to whoever asks</source><translation>an alle, die fragen</translation></message>
-<message><source>tokens/s</source><translation>Tokens/s</translation></message>
 <message><source>too large</source><translation>zu groß</translation></message>
 <message><source>too large unpacked</source><translation>entpackt zu groß</translation></message>
 <message><source>too many clients of one address range</source><translation>zu viele Clients aus einem Adressbereich</translation></message>
