@@ -868,10 +868,11 @@
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
+<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
-<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Es nimmt ein Viertel des Prozessors und lässt anderen Programmen den Vortritt. Mehr gibst du ihm in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
+<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Es nimmt nur einen Teil des Prozessors. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>

@@ -868,10 +868,11 @@
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
+<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
-<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Zajmuje ćwierć procesora i ustępuje innym programom. Więcej przydzielisz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
+<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Zajmuje tylko część procesora. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
