@@ -348,7 +348,7 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme
     chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_rows(rows(State(rounds=tuple(played), held_out=(score,))))
-    assert (chosen.row(), table.index(2, 0).data(), table.rowCount()) == (2, "1", 4)
+    assert (chosen.row(), table.index(2, 0).data(), table.rowCount()) == (2, "2", 4)
     assert changed == [1], "the score came to a round that was there"
     table.show_rows(rows(State(rounds=tuple(played[2:]))))
     assert (chosen.isValid(), table.rowCount()) == (False, 2)
@@ -371,7 +371,7 @@ def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme:
         table.show_rows(rows(State(history=history, rounds=tuple(played[newest - 199 : newest + 1]))))
         qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read)
         assert [index.data() for index in view.selectionModel().selectedRows()] == [read]
-        assert table.index(0, 0).data() == figure(newest)
+        assert table.index(0, 0).data() == figure(newest + 1)
     assert not resets
 
 
