@@ -133,6 +133,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
+<message numerus="yes"><source>%1 right in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 richtig im Test nach %n Runde. Mit diesen Fragen trainiert es nie.</numerusform><numerusform>%1 richtig im Test nach %n Runden. Mit diesen Fragen trainiert es nie.</numerusform></translation></message>
+<message><source>%1 right in the test before its first round. It never trains on these questions.</source><translation>%1 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>%1 schickte dir %n Beispiel</numerusform><numerusform>%1 schickte dir %n Beispiele</numerusform></translation></message>
@@ -172,14 +174,13 @@
 <message><source>%2 from %1</source><translation>%2 von %1</translation></message>
 <message><source>%2 learned from %1</source><translation>%2 von %1 gelernt</translation></message>
 <message><source>%2 on %1</source><translation>%2 Uhr auf %1</translation></message>
-<message><source>%2 right in the test after %1. It never trains on these questions.</source><translation>%2 richtig im Test nach %1. Mit diesen Fragen trainiert es nie.</translation></message>
-<message><source>%2 right in the test before its first round. It never trains on these questions.</source><translation>%2 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%2 to %1</source><translation>%2 an %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n Adresse</numerusform><numerusform>%n Adressen</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n Antwort</numerusform><numerusform>%n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
 <message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>%n fehlerhafte Nachricht wurde ignoriert</numerusform><numerusform>%n fehlerhafte Nachrichten wurden ignoriert</numerusform></translation></message>
+<message numerus="yes"><source>%n bytes</source><translation><numerusform>%n Byte</numerusform><numerusform>%n Byte</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
@@ -223,6 +224,7 @@
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
+<message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
@@ -867,10 +869,11 @@
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
+<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
-<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Es nimmt ein Viertel des Prozessors und lässt anderen Programmen den Vortritt. Mehr gibst du ihm in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
+<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Es nimmt nur einen Teil des Prozessors. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>
@@ -2357,7 +2360,6 @@
 <message><source>broken text</source><translation>kaputter Text</translation></message>
 <message><source>by %1</source><translation>von %1</translation></message>
 <message><source>by your model</source><translation>von deinem Modell</translation></message>
-<message><source>bytes</source><translation>Byte</translation></message>
 <message><source>cannot be judged</source><translation>nicht zu bewerten</translation></message>
 <message><source>cannot be written</source><translation>lässt sich nicht schreiben</translation></message>
 <message><source>chosen in the settings</source><translation>in den Optionen gewählt</translation></message>
@@ -2609,7 +2611,6 @@
 <message><source>to %1</source><translation>an %1</translation></message>
 <message><source>to come</source><translation>kommt noch</translation></message>
 <message><source>to whoever asks</source><translation>an alle, die fragen</translation></message>
-<message><source>tokens/s</source><translation>Tokens/s</translation></message>
 <message><source>too large</source><translation>zu groß</translation></message>
 <message><source>too large unpacked</source><translation>entpackt zu groß</translation></message>
 <message><source>too many clients of one address range</source><translation>zu viele Clients aus einem Adressbereich</translation></message>

@@ -133,6 +133,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
+<message numerus="yes"><source>%1 right in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 dobrze w teście po %n rundzie. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform></translation></message>
+<message><source>%1 right in the test before its first round. It never trains on these questions.</source><translation>%1 dobrze w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>Od %1 przyszedł do Ciebie %n przykład</numerusform><numerusform>Od %1 przyszły do Ciebie %n przykłady</numerusform><numerusform>Od %1 przyszło do Ciebie %n przykładów</numerusform></translation></message>
@@ -172,14 +174,13 @@
 <message><source>%2 from %1</source><translation>%2 od %1</translation></message>
 <message><source>%2 learned from %1</source><translation>Nauka od %1: %2</translation></message>
 <message><source>%2 on %1</source><translation>%2 na %1</translation></message>
-<message><source>%2 right in the test after %1. It never trains on these questions.</source><translation>%2 dobrze w teście po: %1. Na tych pytaniach model nigdy nie trenuje.</translation></message>
-<message><source>%2 right in the test before its first round. It never trains on these questions.</source><translation>%2 dobrze w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>%2 to %1</source><translation>%2 do %1</translation></message>
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n adres</numerusform><numerusform>%n adresy</numerusform><numerusform>%n adresów</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n odpowiedź</numerusform><numerusform>%n odpowiedzi</numerusform><numerusform>%n odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
 <message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>Pominięto %n wadliwą wiadomość</numerusform><numerusform>Pominięto %n wadliwe wiadomości</numerusform><numerusform>Pominięto %n wadliwych wiadomości</numerusform></translation></message>
+<message numerus="yes"><source>%n bytes</source><translation><numerusform>%n bajt</numerusform><numerusform>%n bajty</numerusform><numerusform>%n bajtów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
@@ -223,6 +224,7 @@
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
 <message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
+<message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
@@ -867,10 +869,11 @@
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
+<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
-<message><source>It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much.</source><translation>Zajmuje ćwierć procesora i ustępuje innym programom. Więcej przydzielisz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
+<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Zajmuje tylko część procesora. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
@@ -2357,7 +2360,6 @@
 <message><source>broken text</source><translation>uszkodzony tekst</translation></message>
 <message><source>by %1</source><translation>od %1</translation></message>
 <message><source>by your model</source><translation>od Twojego modelu</translation></message>
-<message><source>bytes</source><translation>bajty</translation></message>
 <message><source>cannot be judged</source><translation>nie do oceny</translation></message>
 <message><source>cannot be written</source><translation>nie da się zapisać</translation></message>
 <message><source>chosen in the settings</source><translation>wybrane w ustawieniach</translation></message>
@@ -2609,7 +2611,6 @@
 <message><source>to %1</source><translation>do %1</translation></message>
 <message><source>to come</source><translation>jeszcze przed nami</translation></message>
 <message><source>to whoever asks</source><translation>do każdego, kto zapyta</translation></message>
-<message><source>tokens/s</source><translation>tokeny/s</translation></message>
 <message><source>too large</source><translation>za duży</translation></message>
 <message><source>too large unpacked</source><translation>po rozpakowaniu za duży</translation></message>
 <message><source>too many clients of one address range</source><translation>za dużo klientów z jednego zakresu adresów</translation></message>

@@ -372,7 +372,7 @@ def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme:
         table.show_rows(rows(State(history=history, rounds=tuple(played[newest - 199 : newest + 1]))))
         qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read)
         assert [index.data() for index in view.selectionModel().selectedRows()] == [read]
-        assert table.index(0, 0).data() == figure(newest)
+        assert table.index(0, 0).data() == figure(newest + 1)
     assert not resets
 
 

@@ -119,7 +119,7 @@ def duration(seconds: float) -> str:
 def size(number: float) -> str:
     """Bytes in decimal units: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
     if number < 1000:
-        return f"{number:.0f} {tr('bytes')}"
+        return plural(round(number), "%n byte", "%n bytes")
     if number < 1e6:
         return f"{decimal(number / 1e3, 1 if number < 1e4 else 0)} kB"
     if number < 1e9:

@@ -38,6 +38,15 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
     page.close()
 
 
+def test_what_it_takes_is_said_of_this_computer(theme, qtbot):
+    page = HelpPage(PageContext(theme))
+    qtbot.addWidget(page)
+    page.show_state(State(), 0.0)
+    assert page._slow.text() == "It takes only a part of the processor. You choose how much in Settings, under How much."
+    page.show_state(State(ready=ready(cores=2, threads=1)), 0.0)
+    assert page._slow.text() == "It takes 1 of 2 cores here. You choose how much in Settings, under How much."
+
+
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
 def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, monkeypatch):
     monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", "print('Round 1.')"])

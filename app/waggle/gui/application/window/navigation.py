@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
-from waggle.gui.i18n.formatting import figure, plural, size, tr
+from waggle.gui.i18n.formatting import plural, size, tr
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.pages import PAGES
 from waggle.gui.state import shortcuts
@@ -255,7 +255,7 @@ def status_figures(state: State) -> tuple[str, str, str, str]:
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
     tokens = speed(state) if state.phase not in HALTED_PHASES else None
-    rate = f"{figure(round(tokens))} {tr('tokens/s')}" if tokens else ""
+    rate = plural(round(tokens), "%n token/s", "%n tokens/s") if tokens else ""
     if not (state.up or state.down):
         return peers, rate, "", ""
     return peers, rate, f"\u2191 {size(state.up)}/s", f"\u2193 {size(state.down)}/s"

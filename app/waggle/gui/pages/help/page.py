@@ -6,7 +6,15 @@ from dataclasses import dataclass
 import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
-from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QListView,
+    QPlainTextEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+)
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
@@ -29,6 +37,7 @@ from waggle.gui.widgets.containers.two_columns import TwoColumns
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.controls.usage_profile import cores_in_use
 from waggle.gui.widgets.layout import as_widget, card, column, row
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
@@ -57,10 +66,7 @@ ANSWERS = (
         later("How do I invite somebody?"),
         later("Press Invite someone on Peers or Swarms. Send the link, or let them scan the code."),
     ),
-    (
-        later("Why is it slow?"),
-        later("It takes a quarter of the processor and lets other programs go first. Give it more in Settings, under How much."),
-    ),
+    (later("Why is it slow?"), later("It takes only a part of the processor. You choose how much in Settings, under How much.")),
 )
 WORDS = (
     (later("Round"), later("The model answers some questions, then learns once from them.")),
@@ -294,7 +300,7 @@ class HelpPage(Page):
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
         self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
         self._head = page_header(theme, tr("Help"), self._line)
-        answers = _answers_card(theme)
+        answers, self._slow = _answers_card(theme)
         words = _terms_card(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
         self._columns = TwoColumns()
@@ -341,6 +347,9 @@ class HelpPage(Page):
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
         self._log.names = replacement_names(state, self.context.engine.name)
+        if cores := cores_in_use(state):
+            words = tr("It takes %1 here. You choose how much in Settings, under How much.")
+            self._slow.setText(words.replace("%1", cores))
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
         if ended != self._ended or (key != self._key and not self._report.is_read):
@@ -367,17 +376,17 @@ def _keys_card(theme: Theme) -> QFrame:
     return _terms_card(theme, tr("Keys"), lines, "mono")
 
 
-def _answers_card(theme: Theme) -> QFrame:
-    """The questions that people ask first, each with its answer."""
-    rows = [EvenRow(*(_answer(theme, *each) for each in ANSWERS[place : place + 2])) for place in (0, 2)]
+def _answers_card(theme: Theme) -> tuple[QFrame, QLabel]:
+    """The questions that people ask first, each with its answer; and the last answer, which depends on the computer."""
+    answers = [text(theme, tr(answer), "small", "soft", wrap=True) for _, answer in ANSWERS]
+    titled = [
+        as_widget(column(text(theme, tr(question), "heading", wrap=True), answer, None, gap=3))
+        for (question, _), answer in zip(ANSWERS, answers, strict=True)
+    ]
+    rows = [EvenRow(*titled[place : place + 2]) for place in (0, 2)]
     for each in rows:
         each.set_gap(28)
-    return card(*rows, gap=16)
-
-
-def _answer(theme: Theme, question: str, words: str) -> QWidget:
-    answer = text(theme, tr(words), "small", "soft", wrap=True)
-    return as_widget(column(text(theme, tr(question), "heading", wrap=True), answer, None, gap=3))
+    return card(*rows, gap=16), answers[-1]
 
 
 def _terms_card(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import percent, tr
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.usage_profile import threads_now
+from waggle.gui.widgets.controls.usage_profile import cores_in_use
 from waggle.gui.widgets.energy_footprint import of_today
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
@@ -47,8 +47,7 @@ class CostCard(QFrame):
         number, unit, compared = of_today(state, today)
         self.energy.say(f"{number} {unit}" if known else "–")
         set_tip(self.energy, compared if known else "")
-        cores = tr("%1 of %2 cores") if ready.cores > 1 else tr("%1 of %2 core")
-        cores = cores.replace("%1", str(threads_now(state))).replace("%2", str(ready.cores))
+        cores = cores_in_use(state)
         self.cpu.say(percent(load.cpu) if load is not None else cores)
         set_tip(self.cpu, "\n".join((cores, ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
         celsius = load.celsius if load is not None else None

@@ -17,9 +17,9 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Rounds", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
+COLUMNS = ("Round", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
 DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
-FIXED = {"Rounds": 64, "Finished": 120}  # pixels; the other columns share the rest
+FIXED = {"Round": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
 EDGES = 32  # pixels beside the text of a column's head
 
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 def display_cells(summary: RoundSummary, score: HeldOutScore | None, names_day: bool = True) -> tuple[str, ...]:
-    """One row, in the order of COLUMNS; the first is how many rounds are finished, as scores count them."""
+    """One row, in the order of COLUMNS; rounds are counted from 1, as scores count them."""
     finished = clock(summary.at)
     return (
         figure(summary.round + 1), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,

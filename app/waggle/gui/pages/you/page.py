@@ -28,7 +28,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, restyle, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -198,8 +198,7 @@ class YouPage(Page):
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
             (tr("New identity"), "renew"),
         )  # fmt: skip
-        self._acts = [Button(theme, word, "link" if act == "renew" else "plain", small=True) for word, act in acts]
-        restyle(self._acts[-1], "danger", True)
+        self._acts = [Button(theme, word, small=True) for word, _ in acts]
         for button, (_, act) in zip(self._acts, acts, strict=True):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),

@@ -63,10 +63,13 @@ def _count(score: HeldOutScore) -> str:
 
 
 def _detail(score: HeldOutScore) -> str:
-    words = tr("%2 right in the test after %1. It never trains on these questions.")
+    words = plural(
+        score.round, "%1 right in the test after %n round. It never trains on these questions.",
+        "%1 right in the test after %n rounds. It never trains on these questions.",
+    )  # fmt: skip
     if not score.round:
-        words = tr("%2 right in the test before its first round. It never trains on these questions.")
-    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", _count(score))
+        words = tr("%1 right in the test before its first round. It never trains on these questions.")
+    return words.replace("%1", _count(score))
 
 
 def _early_detail(score: HeldOutScore) -> str:

@@ -32,6 +32,14 @@ def threads_now(state: State) -> int:
     return threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
 
 
+def cores_in_use(state: State) -> str:
+    """The cores that the engine uses, and all of them; empty without one."""
+    if state.ready is None:
+        return ""
+    words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
+    return words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
+
+
 class UsageProfile(QWidget):
     """Choice of a profile; `chosen` carries its settings. Other settings are shown as "set by hand"."""
 
