@@ -49,7 +49,8 @@ class CostCard(QFrame):
         set_tip(self.energy, compared if known else "")
         cores = tr("%1 of %2 cores") if ready.cores > 1 else tr("%1 of %2 core")
         cores = cores.replace("%1", str(threads_now(state))).replace("%2", str(ready.cores))
-        self.cpu.say(percent(load.cpu) if load is not None else cores)
+        works = state.phase in ("contributing", "finishing")
+        self.cpu.say("–" if not works else percent(load.cpu) if load is not None else cores)
         set_tip(self.cpu, "\n".join((cores, ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
         celsius = load.celsius if load is not None else None
         self._lines[2].setVisible(celsius is not None)  # many systems do not tell
