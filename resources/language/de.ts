@@ -211,7 +211,6 @@
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>%n neuere Frage wartet</numerusform><numerusform>%n neuere Fragen warten</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
-<message numerus="yes"><source>%n of its %1 examples were useful</source><translation><numerusform>%n seiner %1 Beispiele war nützlich</numerusform><numerusform>%n seiner %1 Beispiele waren nützlich</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n Peer</numerusform><numerusform>%n Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
@@ -2497,7 +2496,7 @@
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>nennt ein Gateway ohne gültige Adresse, eines doppelt oder mehr als %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>nennt einen Seed ohne gültige Adresse</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nennt keinen Seed, einen doppelt oder mehr als %1</translation></message>
-<message><source>nearer is faster, dashed is a relay</source><translation>nah: schnell, gestrichelt: Relais</translation></message>
+<message><source>nearer: faster, dashed: a relay</source><translation>nah: schnell, gestrichelt: Relais</translation></message>
 <message><source>no answer</source><translation>keine Antwort</translation></message>
 <message><source>no answer tag</source><translation>kein Antwort-Tag</translation></message>
 <message><source>no answer within %1 s of work</source><translation>keine Antwort nach %1 s Arbeit</translation></message>
@@ -2645,6 +2644,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
 <message><source>your choice</source><translation>deine Wahl</translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
+<message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>
 </TS>

@@ -211,7 +211,6 @@
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
-<message numerus="yes"><source>%n of its %1 examples were useful</source><translation><numerusform>%n z jego %1 przykładów przydał się</numerusform><numerusform>%n z jego %1 przykładów przydały się</numerusform><numerusform>%n z jego %1 przykładów przydało się</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
@@ -402,7 +401,7 @@
 <message><source>Back up</source><translation>Utwórz kopię</translation></message>
 <message><source>Back up your identity</source><translation>Utwórz kopię swojej tożsamości</translation></message>
 <message><source>Balanced</source><translation>Zrównoważony</translation></message>
-<message><source>Base conversion</source><translation>Zamiana systemów liczbowych</translation></message>
+<message><source>Base conversion</source><translation>Systemy liczbowe</translation></message>
 <message><source>Become %1</source><translation>Przyjmij tożsamość %1</translation></message>
 <message><source>Before any training</source><translation>Przed treningiem</translation></message>
 <message><source>Before its first round your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Przed pierwszą rundą Twój model odpowiada dobrze na %2 z %3 nowych pytań, czyli szacunkowo od %4 do %5 na 100</translation></message>
@@ -745,7 +744,7 @@
 <message><source>Greatest common divisor</source><translation>Największy wspólny dzielnik</translation></message>
 <message><source>Greeting</source><translation>Powitanie</translation></message>
 <message><source>Grids</source><translation>Siatki</translation></message>
-<message><source>Grids in a line</source><translation>Siatki w jednym wierszu</translation></message>
+<message><source>Grids in a line</source><translation>Siatki w linii</translation></message>
 <message><source>Guess without names</source><translation>Zgaduj bez nazw</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
@@ -2497,7 +2496,7 @@
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>podaje bramę bez prawidłowego adresu, jedną dwa razy lub więcej niż %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>podaje węzeł startowy bez prawidłowego adresu</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nie podaje węzła startowego, podaje jeden dwa razy lub więcej niż %1</translation></message>
-<message><source>nearer is faster, dashed is a relay</source><translation>bliżej znaczy szybciej, linia przerywana to przekaźnik</translation></message>
+<message><source>nearer: faster, dashed: a relay</source><translation>bliżej: szybciej, przerywana: przekaźnik</translation></message>
 <message><source>no answer</source><translation>brak odpowiedzi</translation></message>
 <message><source>no answer tag</source><translation>brak znacznika</translation></message>
 <message><source>no answer within %1 s of work</source><translation>brak odpowiedzi po %1 s pracy</translation></message>
@@ -2645,6 +2644,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your choice</source><translation>twój wybór</translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
+<message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>
 </TS>

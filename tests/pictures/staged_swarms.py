@@ -92,9 +92,7 @@ def _welcome(window: MainWindow, theme: Theme, *, real: bool, place: int | None 
     window.cover(welcome := WelcomePage(theme))
     if real:
         welcome.offer_model(OFFER)
-        assert welcome._offer is not None
-        welcome._trains_offer = True
-        welcome._offer_first_steps()
+        welcome.train_real.click()
     if place is not None:
         welcome._choose(place)
     welcome._go(SWARM)

@@ -278,10 +278,10 @@ def test_figures_are_written_as_is_the_custom() -> None:
 
 
 def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
-    peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
+    peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, used=1248, rejected=2001)
     translator.use("de")
     words = tr(standing_text(peer, 0.0))
-    assert words.endswith("1\u202f248 seiner 1\u202f234\u202f567 Beispiele waren nützlich, 2\u202f001 mit Regelverstoß.")
+    assert words.endswith("dein Modell nutzte 1\u202f248 seiner 1\u202f234\u202f567 Beispiele, 2\u202f001 mit Regelverstoß.")
     for name in ("a1,248", "1,24", "1,248", "1248,", "1.5"):
         assert tr(Message("%1 is running.", name)) == f"{name} läuft."
 

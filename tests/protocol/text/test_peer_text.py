@@ -14,16 +14,16 @@ NOW = 1000.0
         ({}, "Nothing was exchanged with it yet."),
         ({"groups_pulled": 3}, "It takes examples from here; none of its own has come yet."),
         (
-            {"received": 4, "useful": 1},
-            "It is asked like any stranger: 1 of its 4 examples was useful so far, none broke a rule.",
+            {"received": 4, "useful": 2, "used": 1},
+            "It is asked like any stranger: your model used 1 of its 4 examples so far, none broke a rule.",
         ),
         (
             {"received": 1200, "useful": 900, "barren": True},
             "It is asked like any stranger: most of its examples that were tried here taught nothing, none broke a rule.",
         ),
         (
-            {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
-            "Trusted: 900 of its 1,200 examples were useful, 2 broke a rule.",
+            {"received": 1200, "useful": 960, "used": 900, "rejected": 2, "trusted": True},
+            "Trusted: your model used 900 of its 1,200 examples, 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),

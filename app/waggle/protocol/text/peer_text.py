@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from waggle.core.message import Figure, Message, counted
+from waggle.core.message import Figure, Message
 from waggle.protocol.events import PeerInfo
 
 Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]
@@ -31,7 +31,7 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
         case "doubted":
             return Message("It broke a rule (%1): it is asked again in %2.", peer.reason, _duration(peer.doubted_until - now))
         case "trusted":
-            return Message("Trusted: %1, %2.", _usefulness_text(peer), _rejected_text(peer))
+            return Message("Trusted: %1, %2.", _used_text(peer), _rejected_text(peer))
         case "plain":
             return _plain_text(peer)
 
@@ -42,14 +42,14 @@ def _plain_text(peer: PeerInfo) -> Message:
             "It is asked like any stranger: most of its examples that were tried here taught nothing, %1.", _rejected_text(peer)
         )
     if peer.received:
-        return Message("It is asked like any stranger: %1 so far, %2.", _usefulness_text(peer), _rejected_text(peer))
+        return Message("It is asked like any stranger: %1 so far, %2.", _used_text(peer), _rejected_text(peer))
     if peer.groups_pulled:
         return Message("It takes examples from here; none of its own has come yet.")
     return Message("Nothing was exchanged with it yet.")
 
 
-def _usefulness_text(peer: PeerInfo) -> Message:
-    return counted(peer.useful, "%n of its %1 examples was useful", "%n of its %1 examples were useful", Figure(peer.received))
+def _used_text(peer: PeerInfo) -> Message:
+    return Message("your model used %1 of its %2 examples", Figure(peer.used), Figure(peer.received))
 
 
 def _rejected_text(peer: PeerInfo) -> Message:

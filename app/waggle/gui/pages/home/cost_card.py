@@ -48,7 +48,8 @@ class CostCard(QFrame):
         self.energy.say(f"{number} {unit}" if known else "–")
         set_tip(self.energy, compared if known else "")
         cores = cores_in_use(state)
-        self.cpu.say(percent(load.cpu) if load is not None else cores)
+        works = state.phase in ("contributing", "finishing")
+        self.cpu.say("–" if not works else percent(load.cpu) if load is not None else cores)
         set_tip(self.cpu, "\n".join((cores, ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
         celsius = load.celsius if load is not None else None
         self._lines[2].setVisible(celsius is not None)  # many systems do not tell

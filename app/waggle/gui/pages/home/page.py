@@ -57,7 +57,8 @@ class HomePage(Page):
         self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
         self._main = column((self.score, 1000), self.skills)
         self._main.addStretch(1)  # below the card of the start, which is as high as its content
-        self._side = column((self.sharing, 1), self.cost, self.next)
+        self._side = column((self.sharing, 1000), self.cost, self.next)
+        self._side.addStretch(1)  # below the cards while nothing is shared
         self._far = column(self.good, self._shares_card, None)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._columns.setContentsMargins(0, 0, 0, 0)
@@ -141,6 +142,7 @@ class HomePage(Page):
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
+        self._side.setStretch(0, 0 if self.sharing.is_resting else 1000)
         self.cost.show_state(state, engine_date(state, now).isoformat())
         self.next.show_state(state, now)
         self._show_or_hide_cards(state)

@@ -72,5 +72,10 @@ class SharingCard(QFrame):
         self._here.setText(words)
         self._here.setVisible(bool(words))
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether there is nobody to show, so that the card ends at its words."""
+        return self._is_resting
+
     def _show_picture(self) -> None:
         self._picture.setVisible(not self._is_resting and not self._compact)

@@ -45,7 +45,7 @@ class SkillCard(QFrame):
         self.comb = SkillComb(theme)
         self._key = ElidedLabel(theme, role="small", tone="text_faint")
         self._theme = theme
-        self._has_teachers = False
+        self._has_teachers = self._low = False
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
         title = text(theme, tr("Right first"), "small", "soft")
         self._taught = as_widget(column(4, title, *self._teachers, None, gap=7))
@@ -55,6 +55,7 @@ class SkillCard(QFrame):
         self.setLayout(column(head, row(self.comb, (self._taught, 1), gap=GAP), gap=8, margins=(PAD, 12, PAD, 14)))
 
     def set_size(self, size: CellSize) -> None:
+        self._low = size == "low"
         self.comb.set_size(size)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -80,7 +81,7 @@ class SkillCard(QFrame):
         tested = any(skill.total for skill in known)
         words = tr("right on new questions") if tested else tr("filled in after the next test")
         ring = tr("thick ring: a peer was right first")
-        self._key.say(f"{words}; {ring}" if by_teacher else words)
+        self._key.say(ring if by_teacher and self._low else f"{words}; {ring}" if by_teacher else words)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:
         most = sorted(by_teacher.items(), key=lambda item: -len(item[1]))[:MOST]

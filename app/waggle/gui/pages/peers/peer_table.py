@@ -1,6 +1,7 @@
 """The table of peers: a model that reports which rows changed, a delegate that paints every cell, and the view."""
 
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QResizeEvent
@@ -29,7 +30,7 @@ TIPS = {
     "Delay": later("How long a message to it and back takes"),
 }
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
-STANDING_COLUMN = COLUMNS.index("Standing")
+CONNECTION_COLUMN, STANDING_COLUMN = COLUMNS.index("Connection"), COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
 DROPPED = (2, 8, 3, 9, 5, 6, 1)  # columns that are hidden for it, in this order; from the fourth on only with large text
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
@@ -264,6 +265,16 @@ class PeerCellDelegate(QStyledItemDelegate):
         return QSize(80, self._theme.size["row"])
 
 
+def _widths(theme: Theme) -> list[int]:
+    """The widths of the columns in pixels: WIDTHS, or what the longest word beside a sign needs in the present language."""
+    widths, metrics = [theme.px(width) for width in WIDTHS], QFontMetricsF(theme.font("small"))
+    chips = [word for _, word, _ in STANDING_CHIPS.values()]
+    for place, words in ((CONNECTION_COLUMN, WORDS.values()), (STANDING_COLUMN, chips)):
+        longest = max(metrics.horizontalAdvance(tr(word)) for word in words)
+        widths[place] = max(widths[place], ceil(longest) + theme.size["icon_small"] + 32)  # gap, margin, and a pixel or two
+    return widths
+
+
 class PeerTableView(QTableView):
     """Hides columns rather than cutting names. A chosen peer stays chosen when its row moves."""
 
@@ -273,7 +284,7 @@ class PeerTableView(QTableView):
         super().__init__()
         self._model = model
         self._chosen, self._place = "", 0
-        self._widths, self._name_room = [theme.px(width) for width in WIDTHS], theme.px(NAME_ROOM)
+        self._widths, self._name_room = _widths(theme), theme.px(NAME_ROOM)
         self.setHorizontalHeader(SortableHead(theme))
         self.setModel(model)
         self.setItemDelegate(PeerCellDelegate(theme, self))

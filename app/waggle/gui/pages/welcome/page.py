@@ -237,7 +237,7 @@ class WelcomePage(QWidget):
             about,
             self._trained,
             as_widget(self._swarm_box),
-            frame("well", column(self._use(), self._background(), gap=8, margins=(16, 8, 16, 8))),
+            frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
             pausing,
         )
 
@@ -255,7 +255,9 @@ class WelcomePage(QWidget):
         login, tray = (as_widget(row(text(theme, words, "strong"), switch, None, gap=10)) for words, switch in switches)
         login.setVisible(login_start.is_offered())
         tray.setVisible(system_tray.available())  # without a tray, closing the window ends Waggle
-        return StretchRow((login, 1), (tray, 0), gap=20)
+        both = StretchRow((login, 1), (tray, 0), gap=20)
+        both.setVisible(not (login.isHidden() and tray.isHidden()))
+        return both
 
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
