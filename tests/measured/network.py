@@ -78,12 +78,27 @@ def _single_figures(figure: dict[str, Any]) -> dict[str, object]:
     return single
 
 
+def windows_member() -> dict[str, object]:
+    """Rounds of a member on Windows' own Python until it has learned from a Linux node, and from how many of its groups.
+
+    It joins through the gateway of that node, because p2pd has no Windows version. WAGGLE_WINDOWS_RIG names the folder of the rig
+    in tests/windows, which needs root.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        test = ("tests/windows/test_windows.py", "-k", "linux_node", "-p", "no:cacheprovider", "--figures", str(file))
+        subprocess.check_call([sys.executable, "-m", "pytest", "-m", "windows", *test], cwd=figures_file.ROOT)
+        figures = json.loads(file.read_text())
+    return {"by": "gateway", **{name: figures[name] for name in ("windows_rounds", "windows_groups_used")}}
+
+
 FIGURES: dict[str, Callable[[], object]] = {
     "stranger_memory_mib": stranger_memory_mib,
     "downtime_under_flood_s": downtime_under_flood_s,
     "reflected_calls": reflected_calls,
     "name_grind_hours": name_grind_hours,
     "gates": gates,
+    "windows_member": windows_member,
 }
 
 

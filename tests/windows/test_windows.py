@@ -97,6 +97,9 @@ def test_it_trains_with_a_linux_node_through_a_gateway(waggle, home, figures, tm
             windows.wait(events.PeerGroupsArrived, START_SECONDS)
             figures["joined_linux_node_s"] = round(time.monotonic() - ready, 1)
             linux.wait(events.PeerGroupsArrived, START_SECONDS)
+            last = windows.wait(events.RoundCompleted, START_SECONDS, lambda event: event.summary.external > 0).summary
+            figures["windows_rounds"] = last.round + 1
+            figures["windows_groups_used"] = last.external
             assert windows.end() == 0
 
 
