@@ -71,11 +71,14 @@ def _reply(home: paths.Home, words: str, turns: list[Turn], before: int) -> Turn
         id=commands.new_id(), words=words, number=len(turns), before=before, earlier=tuple(turns[-SENT:])
     )
     with ThreadPoolExecutor(1, thread_name_prefix="chat") as executor:
-        answering = executor.submit(ask, home, message, REPLY_SECONDS)
+        answering = None
         try:
+            answering = executor.submit(ask, home, message, REPLY_SECONDS)
             answers = answering.result()
         except KeyboardInterrupt:
             ask(home, commands.StopReplies(id=commands.new_id()))
+            if answering is None:
+                raise  # so early that there is nothing to show
             answers = answering.result()
     return next(answer.turn for answer in answers if isinstance(answer, TurnProgress))
 
