@@ -2542,7 +2542,7 @@
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, not marked yet</source><translation>richtig, noch nicht gekennzeichnet</translation></message>
+<message><source>right, not marked yet</source><translation>richtig, noch unmarkiert</translation></message>
 <message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>

@@ -87,8 +87,8 @@ class Surfaces:
                 "metrics": self.metric("waggle_node_training_peers"),
             },
             "peers that fetched": {
-                "Home": number_in(self.home, r"(\d+) ha(?:s|ve) your answers"),
-                "Peers": number_in(self.peers, r"(\d+) ha(?:s|ve) your answers"),
+                "Home": number_in(self.home, r"(\d+) fetched your answers"),
+                "Peers": number_in(self.peers, r"(\d+) fetched your answers"),
             },
             "round": {
                 "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),
