@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.shared import waiting
-from waggle.cli.swarms.described import ENDS_SOLO, MODEL_STAYS, PRIVATE, SHARED, STAYS, UNCHECKED, before_joining
+from waggle.cli.swarms.described import COME_BACK, ENDS_SOLO, MODEL_STAYS, PRIVATE, SHARED, STAYS, UNCHECKED, before_joining
 from waggle.engine.control import server
 from waggle.gui.pages.swarms import swarm_facts, swarm_preview
 from waggle.protocol import commands, events
@@ -110,8 +110,9 @@ def test_what_the_window_asks_before_joining_is_printed_and_nothing_joins_withou
 def test_the_sentences_about_joining_are_those_of_the_window():
     assert (SHARED, STAYS, UNCHECKED) == (swarm_facts.SHARED, swarm_facts.STAYS, swarm_facts.UNCHECKED)
     window = inspect.getsource(swarm_preview)
-    for sentence in (MODEL_STAYS, ENDS_SOLO, PRIVATE):
+    for sentence in (COME_BACK, ENDS_SOLO, PRIVATE):
         assert f'tr("{sentence}")' in window
+    assert MODEL_STAYS in window
 
 
 @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"\n", 1), (b"no\n", 1)])

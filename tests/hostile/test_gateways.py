@@ -229,7 +229,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._transport = SimpleNamespace(network=SimpleNamespace(pull=pull))  # type: ignore[assignment]
     node.limit(1000.0)
-    pulling = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
+    pulling = asyncio.create_task(node._pull_for(identity.peer_id, bytes(32), SOON))
     await begun.wait()
     if leaves:
         pulling.cancel()

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from engine.services.test_swarms import LOOPBACK, again_to, unasked
 from msgspec.structs import replace
 
+from engine.services.swarms.test_swarms import LOOPBACK, again_to, unasked
 from network.loopback import fresh_identity, serving
 from waggle.core import paths
 from waggle.core.settings import LearningSettings, ModelSettings, Settings, SwarmSettings

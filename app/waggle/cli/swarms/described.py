@@ -17,7 +17,8 @@ CLASS_PAGE = (
     "Windows take part through this one."
 )
 CLASS_NAMES = "Members may choose the name that the class sees. It reaches members only, and everybody who can see that page."
-MODEL_STAYS = "Your model keeps all that it has learned. You can come back at any time."
+MODEL_STAYS = "Your model keeps what it learned"
+COME_BACK = "You can come back at any time."
 ENDS_SOLO = "You chose to train on this computer only: going there ends that."
 PRIVATE = "It is private: whoever has the link can join, and a link cannot be taken back."
 OPEN = "It is open to everybody."
@@ -91,4 +92,4 @@ def before_joining(
         lines.append(f"More people can take part than where you are now: {present.name} is private.")
     if solo:
         lines.append(ENDS_SOLO)
-    return "\n".join([*lines, MODEL_STAYS])
+    return "\n".join([*lines, f"{MODEL_STAYS}. {COME_BACK}"])

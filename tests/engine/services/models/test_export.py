@@ -211,7 +211,7 @@ def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_
 
 def program(hub: Hub, token_file: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Run `waggle` as a person does, with its keychain in a file. Uploads use Git LFS, as no local server speaks Xet."""
-    tests, app = Path(__file__).parents[2], Path(main.__file__).parents[2]
+    tests, app = Path(__file__).parents[3], Path(main.__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
         "KEYCHAIN_FILE": str(token_file), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
