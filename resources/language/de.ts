@@ -113,10 +113,10 @@
 <message><source>%1 of %2 MB</source><translation>%1 von %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist anders: "%5".</translation></message>
 <message><source>%1 of %2 answers are written.</source><translation>%1 von %2 Antworten sind geschrieben.</translation></message>
+<message><source>%1 of %2 are here; after an interruption it continues there.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>%1 von %2 kam zweimal beschädigt an.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 von %2 Kern</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
-<message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
@@ -525,7 +525,7 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Schließe das andere Programm, oder wähle einen anderen Port (0: irgendein freier).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Schließe das Programm, das es benutzt, und versuche es dann noch einmal.</translation></message>
 <message><source>Close the window</source><translation>Das Fenster schließen</translation></message>
-<message><source>Closing; the engine goes on.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
+<message><source>Closing; the engine keeps running.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
 <message><source>Collapse guard</source><translation>Kollapsschutz</translation></message>
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
 <message><source>Compare</source><translation>Vergleich</translation></message>
@@ -819,6 +819,8 @@
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Daraus kann es wenig lernen. Die Optionen bieten einen Lohn für die Antwort-Tags an.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Er lässt sich nicht starten. Installiere Waggle neu.</translation></message>
 <message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Er kommt mit Waggle, ist offen für alle und bisher leer: Du trainierst allein, bis du jemanden einlädst.</translation></message>
+<message><source>It continues in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
+<message><source>It continues in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
@@ -826,9 +828,6 @@
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
-<message><source>It goes on by itself then.</source><translation>Danach geht es von selbst weiter.</translation></message>
-<message><source>It goes on in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
-<message><source>It goes on in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
@@ -1321,7 +1320,7 @@
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
-<message><source>Quit; the engine goes on</source><translation>Beenden; die Engine läuft weiter</translation></message>
+<message><source>Quit; the engine keeps running</source><translation>Beenden; die Engine läuft weiter</translation></message>
 <message><source>Race again</source><translation>Noch einmal</translation></message>
 <message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Erhöhe computer.disk_gb in den Einstellungen, oder wähle ein kleineres Modell.</translation></message>
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Erhöhe sie, oder hebe sie auf: computer.traffic_kb in den Optionen.</translation></message>
@@ -1758,7 +1757,7 @@
 <message><source>The network is metered.</source><translation>Das Netz ist getaktet.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Das Netz ist nicht mehr getaktet.</translation></message>
 <message><source>The network is not metered.</source><translation>Das Netz ist nicht getaktet.</translation></message>
-<message><source>The network process does not keep running: its next start waits for up to a minute. Training goes on alone.</source><translation>Der Netzprozess läuft nicht durch: sein nächster Start wartet bis zu einer Minute. Das Training geht allein weiter.</translation></message>
+<message><source>The network process does not keep running: its next start waits for up to a minute. Training continues alone.</source><translation>Der Netzprozess läuft nicht durch: sein nächster Start wartet bis zu einer Minute. Das Training geht allein weiter.</translation></message>
 <message><source>The network process does not start.</source><translation>Der Netzprozess startet nicht.</translation></message>
 <message><source>The network process ended while it started.</source><translation>Der Netzprozess endete beim Starten.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Es antwortet der neueste gespeicherte Stand.</translation></message>
@@ -1853,6 +1852,7 @@
 <message><source>The words of the model in %1 do not fit it: it has %2 tokens.</source><translation>Die Wörter des Modells in %1 passen nicht zu ihm: Es hat %2 Tokens.</translation></message>
 <message><source>Their answer keys could not be checked independently; their scorers were tested with altered answers.</source><translation>Ihre Lösungen ließen sich nicht unabhängig prüfen; ihre Bewertung wurde mit veränderten Antworten getestet.</translation></message>
 <message><source>Theme</source><translation>Farben</translation></message>
+<message><source>Then it continues by itself.</source><translation>Danach geht es von selbst weiter.</translation></message>
 <message><source>There are %1 GGUF files in %2.</source><translation>In %2 liegen %1 GGUF-Dateien.</translation></message>
 <message><source>There are %1.</source><translation>Es gibt %1.</translation></message>
 <message><source>There are no peers in a swarm of one computer.</source><translation>In einem Schwarm aus einem Computer gibt es keine Peers.</translation></message>
@@ -1990,13 +1990,13 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
+<message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
+<message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
+<message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
+<message><source>Training continues.</source><translation>Das Training geht weiter.</translation></message>
+<message><source>Training continues. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
-<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
-<message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
-<message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
-<message><source>Training goes on.</source><translation>Das Training geht weiter.</translation></message>
-<message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
@@ -2070,10 +2070,10 @@
 <message><source>Waggle does not know these types of layers in models of type %1.</source><translation>Waggle kennt diese Arten von Schichten in Modellen der Art %1 nicht.</translation></message>
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle kennt keine Gewichte in %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle trainiert keine quantisierten Modelle.</translation></message>
-<message><source>Waggle goes on in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle geht durch Web-Proxys (HTTP), nicht durch SOCKS: Wähle einen solchen oder keinen.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
+<message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
 <message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle weiß nicht mehr, in welchem Schwarm du bist.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
@@ -2277,7 +2277,7 @@
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
-<message><source>Your model learned from that answer and was right itself then. It might have got there alone, too.</source><translation>Dein Modell hat aus dieser Antwort gelernt und lag danach selbst richtig. Vielleicht hätte es das auch allein geschafft.</translation></message>
+<message><source>Your model learned from that answer, then got one right itself. It might have got there alone, too.</source><translation>Dein Modell hat aus dieser Antwort gelernt und lag danach selbst richtig. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>

@@ -113,10 +113,10 @@
 <message><source>%1 of %2 MB</source><translation>%1 z %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 z %2 odpowiedzi to %3; w wierszu %4 jest inaczej: „%5”.</translation></message>
 <message><source>%1 of %2 answers are written.</source><translation>Gotowe odpowiedzi: %1 z %2.</translation></message>
+<message><source>%1 of %2 are here; after an interruption it continues there.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>Plik %1 z %2 dwa razy dotarł uszkodzony.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 z %2 rdzenia</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
-<message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
@@ -525,7 +525,7 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Zamknij ten drugi program albo wybierz inny port (0: dowolny wolny).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Zamknij program, który go używa, i spróbuj ponownie.</translation></message>
 <message><source>Close the window</source><translation>Zamknij okno</translation></message>
-<message><source>Closing; the engine goes on.</source><translation>Zamykanie; silnik działa dalej.</translation></message>
+<message><source>Closing; the engine keeps running.</source><translation>Zamykanie; silnik działa dalej.</translation></message>
 <message><source>Collapse guard</source><translation>Ochrona przed załamaniem</translation></message>
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
@@ -819,6 +819,8 @@
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Niewiele może się z nich nauczyć. W Ustawieniach możesz włączyć nagrodę za znaczniki odpowiedzi.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Nie można go uruchomić. Zainstaluj Waggle ponownie.</translation></message>
 <message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Jest częścią Waggle, jest otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
+<message><source>It continues in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
+<message><source>It continues in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
@@ -826,9 +828,6 @@
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
-<message><source>It goes on by itself then.</source><translation>Potem wszystko ruszy dalej samo.</translation></message>
-<message><source>It goes on in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
-<message><source>It goes on in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
@@ -1321,7 +1320,7 @@
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
-<message><source>Quit; the engine goes on</source><translation>Zakończ; silnik działa dalej</translation></message>
+<message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
 <message><source>Race again</source><translation>Ścigaj się ponownie</translation></message>
 <message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Zwiększ computer.disk_gb w Ustawieniach albo wybierz mniejszy model.</translation></message>
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Zwiększ go albo usuń: computer.traffic_kb w Ustawieniach.</translation></message>
@@ -1758,7 +1757,7 @@
 <message><source>The network is metered.</source><translation>Sieć jest taryfowa.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Sieć nie jest już taryfowa.</translation></message>
 <message><source>The network is not metered.</source><translation>Sieć nie jest taryfowa.</translation></message>
-<message><source>The network process does not keep running: its next start waits for up to a minute. Training goes on alone.</source><translation>Proces sieciowy ciągle się kończy: jego następne uruchomienie poczeka do minuty. Trening trwa w pojedynkę.</translation></message>
+<message><source>The network process does not keep running: its next start waits for up to a minute. Training continues alone.</source><translation>Proces sieciowy ciągle się kończy: jego następne uruchomienie poczeka do minuty. Trening trwa w pojedynkę.</translation></message>
 <message><source>The network process does not start.</source><translation>Proces sieciowy się nie uruchamia.</translation></message>
 <message><source>The network process ended while it started.</source><translation>Proces sieciowy zakończył się podczas uruchamiania.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Odpowiada najnowszy zapisany stan.</translation></message>
@@ -1853,6 +1852,7 @@
 <message><source>The words of the model in %1 do not fit it: it has %2 tokens.</source><translation>Słowa modelu w %1 do niego nie pasują (liczba jego tokenów: %2).</translation></message>
 <message><source>Their answer keys could not be checked independently; their scorers were tested with altered answers.</source><translation>Ich rozwiązań nie dało się niezależnie sprawdzić; ich ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
 <message><source>Theme</source><translation>Motyw</translation></message>
+<message><source>Then it continues by itself.</source><translation>Potem wszystko ruszy dalej samo.</translation></message>
 <message><source>There are %1 GGUF files in %2.</source><translation>Pliki GGUF w %2: %1.</translation></message>
 <message><source>There are %1.</source><translation>Jest ich %1.</translation></message>
 <message><source>There are no peers in a swarm of one computer.</source><translation>W roju z jednego komputera nie ma peerów.</translation></message>
@@ -1990,13 +1990,13 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
+<message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
+<message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
+<message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
+<message><source>Training continues.</source><translation>Trening trwa dalej.</translation></message>
+<message><source>Training continues. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Trening nie czeka na peerów.</translation></message>
-<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
-<message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
-<message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
-<message><source>Training goes on.</source><translation>Trening trwa dalej.</translation></message>
-<message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
@@ -2070,10 +2070,10 @@
 <message><source>Waggle does not know these types of layers in models of type %1.</source><translation>Waggle nie zna takich typów warstw w modelach typu %1.</translation></message>
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle nie zna wag w %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle nie trenuje skwantyzowanych modeli.</translation></message>
-<message><source>Waggle goes on in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle działa przez serwery proxy WWW (HTTP), a nie przez SOCKS: wybierz taki albo żaden.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
+<message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
 <message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle nie wie już, w jakim roju jesteś.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
@@ -2277,7 +2277,7 @@
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
-<message><source>Your model learned from that answer and was right itself then. It might have got there alone, too.</source><translation>Twój model nauczył się z tej odpowiedzi i potem sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
+<message><source>Your model learned from that answer, then got one right itself. It might have got there alone, too.</source><translation>Twój model nauczył się z tej odpowiedzi i potem sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>

@@ -248,7 +248,7 @@ async def test_it_says_how_an_engine_ended_and_goes_on_with_the_next(home, caplo
     await until(pilot, lambda: "p Pause" not in text(pilot.app.screen))
     async with engine_of(home, replace(CONTRIBUTING, round=39)):
         await until_shown(pilot, "Training in Maths swarm, round 39.")
-    await until_shown(pilot, "The engine has ended without a word. `waggle log` may say why.")
+    await until_shown(pilot, "The engine ended without saying why. `waggle log` may tell.")
     async with engine_of(home) as engine:
         await until_shown(pilot, "Training in Maths swarm, round 38.")
         await until(pilot, lambda: engine.publisher._listeners)
@@ -276,7 +276,7 @@ async def test_an_engine_that_a_window_has_is_asked_again_and_again(home):
 async def test_help_is_on_a_key_and_any_of_its_keys_closes_it(home):
     async with engine_of(home), watching(home) as pilot:
         await pilot.press("question_mark")
-        await until_shown(pilot, "leave; the engine goes on")
+        await until_shown(pilot, "leave; the engine keeps running")
         await pilot.press("q")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Notice))
         assert pilot.app.return_value is None

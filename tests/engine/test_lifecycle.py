@@ -312,7 +312,7 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     status = sentence(lifecycle.publisher.state)
     assert (status.says, status.detail, status.action) == (
         full.title,
-        "Make room on the disk. It goes on by itself then.",
+        "Make room on the disk. Then it continues by itself.",
         "none",
     )
     await lifecycle.obey(commands.Resume(id="1"))

@@ -46,7 +46,7 @@ def about(pack: CudaPack, root: Path) -> str:
         case "here":
             return f"CUDA for torch {pack.torch} is in {cuda_download.folder_of(pack, root)}. `waggle cuda --remove` removes it."
         case "begun":
-            return f"CUDA has come in part. `waggle cuda --get` goes on ({sizes} in all), `--remove` removes it."
+            return f"CUDA is here in part. `waggle cuda --get` continues ({sizes} in all), `--remove` removes it."
         case "offered":
             return f"An NVIDIA graphics card is here. `waggle cuda --get` downloads what computes on it: {sizes}. {SOURCE}"
         case _:

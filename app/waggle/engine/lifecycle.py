@@ -37,7 +37,7 @@ def _ends_when(error: WaggleError) -> Message:
     """What ends a blocker, in words."""
     if isinstance(error, VerifierError):
         return in_turn(Message("It is tried again by itself."), error.advice)
-    return in_turn(error.advice, Message("It goes on by itself then."))
+    return in_turn(error.advice, Message("Then it continues by itself."))
 
 
 class Lifecycle:

@@ -67,7 +67,7 @@ MEASURE_SECONDS = 20.0  # to wait for the policy thread, which a pause may hold
 HANDOVER_SECONDS = 60.0  # an engine that is still loading its model notices late that its window is gone
 HANDOVER_POLL_SECONDS = 0.2
 CRASH_CHARACTERS = 8000  # of a traceback, from its end: it goes into one event
-SMALLER_PARTS_ADVICE = Message("It goes on in smaller parts, which take less memory.")
+SMALLER_PARTS_ADVICE = Message("It continues in smaller parts, which take less memory.")
 log = logging.getLogger(__name__)
 
 

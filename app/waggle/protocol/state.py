@@ -167,7 +167,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waits_for_choice(self) -> bool:
-        """Whether a person has to choose the model or the swarm before the engine goes on."""
+        """Whether a person has to choose the model or the swarm before the engine keeps running."""
         questions = (self.changed, self.undecided, self.unavailable)
         return self.phase == "preparing" and any(question is not None for question in questions)
 

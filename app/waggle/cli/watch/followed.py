@@ -15,11 +15,11 @@ from waggle.protocol.state import Snapshot, State, apply
 
 POLL_SECONDS = 1.0
 STOPPED = "The engine has stopped. Everything is kept."
-CRASHED = "The engine has ended without a word. `waggle log` may say why."
+CRASHED = "The engine ended without saying why. `waggle log` may tell."
 
 
 class FollowedEngine:
-    """`state` is the newest State, with the long history. `trouble` says why it is not that of now; empty while it is."""
+    """`state` is the newest State known, with the long history. `trouble` says why it may be out of date; empty otherwise."""
 
     def __init__(self, home: paths.Home) -> None:
         """Raises EngineError if no engine runs for this home."""

@@ -66,7 +66,7 @@ class Guards:
             "network",
             is_away,
             Message(
-                "The network process does not keep running: its next start waits for up to a minute. Training goes on alone."
+                "The network process does not keep running: its next start waits for up to a minute. Training continues alone."
             ),
             Message("This ends by itself once it keeps running. The log says why it ended: waggle log."),
         )

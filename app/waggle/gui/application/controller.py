@@ -296,7 +296,7 @@ class Controller(QObject):
             self._window_state = replace(self._window_state, tray_told=True)
             mac = sys.platform == "darwin"
             here = tr("Open or quit it here, in the menu bar." if mac else "Open or quit it here, in the tray.")
-            self.tray.notify(tr("Waggle goes on in the background"), here)
+            self.tray.notify(tr("Waggle keeps running in the background"), here)
         self._save_window_state()
 
     def _save_window_state(self) -> None:

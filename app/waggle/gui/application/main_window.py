@@ -237,7 +237,9 @@ class MainWindow(QWidget):
         self.leaving, self.file_drop.enabled = True, False
         self.setWindowTitle(self._title(tr("closing")))
         goes_on = self._store.state.service and not self._replay
-        self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
+        self.notices.show_permanent(
+            tr("Closing; the engine keeps running.") if goes_on else tr("Finishing this step, then closing.")
+        )
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Move the focus by Tab; when its control is disabled or hidden, Qt calls this, too, and the focus stays."""

@@ -1,4 +1,4 @@
-"""The time zone in which the window writes times: that of this computer, or that of an engine on another one."""
+"""The time zone of the times in the window: that of this computer, or of the one on which the engine runs."""
 
 import time
 

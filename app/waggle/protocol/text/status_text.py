@@ -215,7 +215,7 @@ def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
 
 def unavailable_model_sentence(event: ModelUnavailable) -> Sentence:
     """The question what to train instead of a model that cannot be had now."""
-    rest = Message("Training goes on by itself once the model is there again. What it learned is kept.")
+    rest = Message("Training continues by itself once the model is there again. What it learned is kept.")
     return Sentence(
         word=Message("Waiting for you"), says=event.reason, detail=in_turn(event.advice, rest), tone="plain", sign="warn",
         action="choose_model",

@@ -50,7 +50,7 @@ s         sort the peers by the next column; a click on one does, too
 Enter     all about the chosen peer
 ↑ ↓ ← →   scroll the peers; Page Up and Page Down by a page
 Tab       from the peers to the log, and back
-q         leave; the engine goes on
+q         leave; the engine keeps running
 
 A round: questions are picked, the model answers each several times, \
 the answers are judged, examples are shared with peers, theirs are \

@@ -17,7 +17,7 @@ TONES: dict[Tone, str] = {"accent": "bold $success", "plain": "bold", "peer": "b
 ARROW, BAR, FULL, EMPTY = " > ", 30, "━", "╌"
 GAP = "   "
 UNBREAKABLE = "\N{NO-BREAK SPACE}"
-NEXT = "This view goes on when an engine starts: `waggle engine`."
+NEXT = "This view continues when an engine starts: `waggle engine`."
 KILO = 1e3
 
 

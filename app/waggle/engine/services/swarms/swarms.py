@@ -48,7 +48,7 @@ from waggle.tasks.specialties.interface import Difficulty
 from waggle.tasks.swarm_presets import PRESETS
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
-BACK_MESSAGE = Message("It goes on in the previous swarm.")
+BACK_MESSAGE = Message("It continues in the previous swarm.")
 CLASS_HOST, CLASS_PORTS = "0.0.0.0", range(8080, 8090)  # of the page of a class
 # where the one of before is open to more people than the chosen one
 ASK_MESSAGE = Message("Nothing is trained until you choose a swarm.")

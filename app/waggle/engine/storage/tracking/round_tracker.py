@@ -39,7 +39,7 @@ def tools_of(chosen: TrackingSettings, warn: Warn) -> list[TrackingTool]:
         except ImportError as error:
             log.info("%s is not installed: %s", name, error)
             title = Message("%1 is not installed, so it gets no figures.", name)
-            warn(events.Warned(title=title, advice=in_turn(Message("Training goes on."), research_library.advice(library))))
+            warn(events.Warned(title=title, advice=in_turn(Message("Training continues."), research_library.advice(library))))
     return tools
 
 
@@ -93,6 +93,6 @@ class RoundTracker:
                 title = Message("The figures of rounds cannot be written any more: %1.", reason)
                 self._warn(
                     events.Warned(
-                        title=title, advice=Message("Training goes on. They are tried again at the engine's next start.")
+                        title=title, advice=Message("Training continues. They are tried again at the engine's next start.")
                     )
                 )

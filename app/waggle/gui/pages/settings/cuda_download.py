@@ -106,7 +106,7 @@ class CudaCard(QFrame):
         except UNREADABLE:  # text for a person, printed by a removal
             return
         self._bar.setValue(here * 100 // max(1, total))
-        words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
+        words = tr("%1 of %2 are here; after an interruption it continues there.").replace("%1", size(here))
         self._says.setText(words.replace("%2", size(total)))
 
     def _show_end(self, code: int, complaints: list[str]) -> None:

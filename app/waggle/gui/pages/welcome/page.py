@@ -393,9 +393,9 @@ def pausing_text() -> str:
     if not system_tray.available():  # without a tray, closing the window ends Waggle
         words = tr("Pause whenever you like: on Home or with %1.")
     elif sys.platform == "darwin":
-        words = tr("Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.")
+        words = tr("Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.")
     else:
-        words = tr("Training goes on while the window is closed. Pause on Home, in the tray, or with %1.")
+        words = tr("Training continues while the window is closed. Pause on Home, in the tray, or with %1.")
     return words.replace("%1", shortcuts.native_text(shortcuts.PAUSE))
 
 

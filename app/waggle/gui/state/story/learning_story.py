@@ -129,7 +129,7 @@ def sharing_text(state: State) -> Sharing:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     skills = max(len(state.ready.specialties), len(state.ahas))
     says = tr("A peer was right first in %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
-    detail = tr("Your model learned from that answer and was right itself then. It might have got there alone, too.")
+    detail = tr("Your model learned from that answer, then got one right itself. It might have got there alone, too.")
     return Sharing(says, detail, "peer", RACE)
 
 
