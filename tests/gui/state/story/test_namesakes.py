@@ -2,7 +2,6 @@
 
 from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import Aha, PeerInfo
-from waggle.protocol.state import State
 
 OTTER, OTHER = "12D3KooWfirst1", "12D3KooWother2"
 
@@ -12,13 +11,13 @@ def peer(peer_id: str, name: str) -> PeerInfo:
 
 
 def test_a_name_that_one_key_has_stands_alone() -> None:
-    several = namesakes(State(peers={OTTER: peer(OTTER, "Brisk Otter"), OTHER: peer(OTHER, "Calm Wren")}))
+    several = namesakes([peer(OTTER, "Brisk Otter"), peer(OTHER, "Calm Wren")])
     assert short_name("Brisk Otter", OTTER, several) == "Brisk Otter"
 
 
 def test_a_name_that_another_key_took_stands_with_the_key_in_whatever_letters() -> None:
     aha = Aha(round=3, at=0.0, specialty="Logic", origin=OTTER, name="Brisk Otter")
-    several = namesakes(State(peers={OTHER: peer(OTHER, "brisk otter")}, ahas=(aha,)))
+    several = namesakes([peer(OTHER, "brisk otter")], [aha])
     assert short_name("Brisk Otter", OTTER, several) == "Brisk Otter · oWfirst1"
     assert short_name("brisk otter", OTHER, several) == "brisk otter · oWother2"
 

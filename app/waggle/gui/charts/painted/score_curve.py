@@ -59,7 +59,7 @@ class ScoreCurve(PaintedChart):
         first = float(groups[0][0].round) if groups else 0.0
         last = max([first + 1.0, *(float(group[-1].round) for group in groups), *(float(aha.round) for aha in state.ahas)])
         references = measured_lines(state, groups, last)
-        several = namesakes(state)
+        several = namesakes(state.peers.values(), state.ahas)
         drawn = (tuple(score for group in groups for score in group), state.ahas, last, references, several)
         if drawn == self._drawn:
             return

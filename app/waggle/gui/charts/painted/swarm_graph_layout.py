@@ -3,7 +3,6 @@
 import hashlib
 import math
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -13,6 +12,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from waggle.core.peer_id import fingerprint
 from waggle.gui.i18n.formatting import one_line
+from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
 
@@ -68,12 +68,10 @@ def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer,
     )[:MOST]
     by_use = sorted(ranked, key=lambda peer: (peer.connection == "gone" or bool(peer.choice), -peer.used))
     places = {peer.id: place for place, peer in enumerate(by_use)}
-    names = Counter(peer.name for peer in peers)  # namesakes show the fingerprints of their keys, too
+    several = namesakes(peers)
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
-    return tuple(
-        _graph_peer(peer, now, place=places[peer.id], name=one_line(peer.name) if names[peer.name] == 1 else _key_first(peer))
-        for peer in ordered
-    )
+    names = {peer.id: _key_first(peer) if peer.name.casefold() in several else one_line(peer.name) for peer in ordered}
+    return tuple(_graph_peer(peer, now, place=places[peer.id], name=names[peer.id]) for peer in ordered)
 
 
 def _key_first(peer: PeerInfo) -> str:

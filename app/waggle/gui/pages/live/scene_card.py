@@ -136,7 +136,7 @@ class SceneCard(QFrame):
         self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
         self._others.show_cards(scene.others)
         titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
-        several = namesakes(state)
+        several = namesakes(state.peers.values(), state.ahas)
         for place, line in enumerate(self._teachers):
             line.setVisible(place < len(scene.teachers))
             if place < len(scene.teachers):

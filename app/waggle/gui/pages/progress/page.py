@@ -326,7 +326,7 @@ class ProgressPage(Page):
                 QTimer.singleShot(turn * FRAME_MS, chart, draw)
         scores = chart_series.scores(state)
         self._runs_legend.show_runs(runs, scores)
-        self._ahas.show_ahas(state.ahas, namesakes(state))
+        self._ahas.show_ahas(state.ahas, namesakes(state.peers.values(), state.ahas))
         self._pins.setVisible(bool(state.ahas))
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)

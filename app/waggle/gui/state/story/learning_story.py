@@ -176,7 +176,7 @@ def skills(state: State) -> tuple[Skill, ...]:
         return ()
     groups = exams(state)
     tested = next((score.by_specialty for score in reversed(groups[-1] if groups else []) if score.by_specialty), {})
-    several = namesakes(state)
+    several = namesakes(state.peers.values(), state.ahas)
     ahas = {aha.specialty: (short_name(aha.name, aha.origin, several) if aha.origin else "", aha.round) for aha in state.ahas}
     titles = [specialty.title for specialty in state.ready.specialties]
     return tuple(Skill(title, *tested.get(title, (0, 0)), *ahas.get(title, ())) for title in titles)
