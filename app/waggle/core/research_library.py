@@ -14,4 +14,5 @@ def advice(library: str) -> Message:
     """How to install a library of REQUIREMENTS, as a sentence that ends with the command."""
     if getattr(sys, "frozen", False):
         return Message("The installed app comes without it. Run Waggle from its source to use it.")
-    return Message("Install it with: %1", f"{sys.executable} -m pip install '{REQUIREMENTS[library]}'")
+    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
+    return Message("Install it with: %1", f'{python} -m pip install "{REQUIREMENTS[library]}"')  # cmd.exe knows only these quotes

@@ -70,7 +70,7 @@ def test_a_library_that_is_not_installed_costs_a_warning_only(tmp_path, monkeypa
     warned: list[events.Warned] = []
     assert tools_of(TrackingSettings(tensorboard=str(tmp_path)), warned.append) == []
     assert [each.title for each in warned] == ["TensorBoard is not installed, so it gets no figures."]
-    assert warned[0].advice == f"Training continues. Install it with: {sys.executable} -m pip install 'tensorboard>=2.20'"
+    assert warned[0].advice == f'Training continues. Install it with: {sys.executable} -m pip install "tensorboard>=2.20"'
     monkeypatch.setattr("sys.frozen", True, raising=False)
     tools_of(TrackingSettings(tensorboard=str(tmp_path)), warned.append)
     assert "Run Waggle from its source" in warned[1].advice
