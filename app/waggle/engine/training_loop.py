@@ -171,6 +171,8 @@ class TrainingLoop:
     def _truths(self, stage: stages.Judged) -> dict[QuestionId, str]:
         """Right answers to the questions that no completion solved; none if they cannot be had, as they are for reading only."""
         unsolved = [group for group in stage.groups if max(group.rewards, default=0.0) < RIGHT]
+        if not unsolved:
+            return {}
         try:
             truths = true_answers(self._node.verifier, [group.question for group in unsolved])
         except (CharterError, VerifierError) as error:
