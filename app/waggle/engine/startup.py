@@ -243,8 +243,8 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         machine=machine,
     )
-    ready = _ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form)
-    publisher.publish(msgspec.structs.replace(ready, member_name=member_name))
+    note = STARTER_NOTE if is_starter else fit.sentence
+    publisher.publish(_ready_event(prepared, identity, charter, note, form, member_name))
     return prepared
 
 
@@ -573,7 +573,12 @@ def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, meth
 
 
 def _ready_event(
-    prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: Message, form: events.PromptFormChoice
+    prepared: PreparedNode,
+    identity: keys.Identity,
+    charter: Charter,
+    note: Message,
+    form: events.PromptFormChoice,
+    member_name: str,
 ) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
@@ -581,6 +586,7 @@ def _ready_event(
         version=waggle.__version__,
         node=text_of(identity.peer_id),
         name=keys.name_of(identity.peer_id),
+        member_name=member_name,
         swarm=charter.name,
         charter=charter.digest.hex(),
         specialties=tuple(
