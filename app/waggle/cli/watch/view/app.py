@@ -13,7 +13,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.theme import BUILTIN_THEMES
-from textual.widget import Widget
 from textual.widgets import DataTable, Footer
 
 from waggle.cli.shared.engine import ask
@@ -24,7 +23,7 @@ from waggle.cli.watch.view.chart import Chart
 from waggle.cli.watch.view.dialogs import Notice, PauseChoice
 from waggle.cli.watch.view.log_lines import LogLines
 from waggle.cli.watch.view.peer_table import PeerTable
-from waggle.cli.watch.view.words import Words
+from waggle.cli.watch.view.words import Words, entitle
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.core.message import plain
@@ -150,7 +149,7 @@ class Top(App[int]):
         room = max(20, self.size.width - 4)  # cells within a panel
         self._heading_line.show(panels.heading(state, self._host, self.size.width))
         self._status_lines.show(panels.status(state, trouble))
-        _entitle(self._loop_panel, panels.loop_title(state))
+        entitle(self._loop_panel, panels.loop_title(state))
         self._steps.show(panels.loop(state, room))
         self._figures_line.show(panels.figures(state))
         rewards, scores = panels.rewards(state), panels.scores(state)
@@ -158,7 +157,7 @@ class Top(App[int]):
         first, last = min(ends, default=0), max([*ends, state.round])
         self._score_chart.show(panels.score_title(state), scores, first, last)
         self._reward_chart.show(panels.reward_title(state), rewards, first, last)
-        _entitle(self._peers_panel, panels.peers_title(state))
+        entitle(self._peers_panel, panels.peers_title(state))
         self._peers_panel.set_class(not state.peers, "-empty")
         self._peer_table.show(state.peers.values())
         self._note_action("none" if trouble else sentence(state).action)
@@ -215,9 +214,3 @@ class Top(App[int]):
 
     def action_interrupt(self) -> None:
         self.exit(INTERRUPTED)
-
-
-def _entitle(panel: Widget, title: Content) -> None:
-    """Write the title of a panel, unless it stands there."""
-    if title.markup != panel.border_title:
-        panel.border_title = title

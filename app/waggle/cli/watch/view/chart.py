@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from waggle.cli.watch.plot import Point, plot, spread
+from waggle.cli.watch.view.words import entitle
 
 LABEL = 5  # cells: "100% "
 CEILINGS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
@@ -26,8 +27,7 @@ class Chart(Widget):
 
     def show(self, title: Content, points: Sequence[Point], first: int, last: int) -> None:
         """Show points of the rounds `first` to `last`."""
-        if title.markup != self.border_title:
-            self.border_title = title
+        entitle(self, title)
         if (points, first, last) != (self._points, self._first, self._last):
             self._points, self._first, self._last = points, first, last
             self.refresh()

@@ -1,9 +1,16 @@
-"""A widget with a few words, drawn again only when they change, which spares a slow connection."""
+"""Words and titles that are drawn again only when they change, which spares a slow connection."""
 
 from typing import Any
 
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
+
+
+def entitle(panel: Widget, title: Content) -> None:
+    """Write the title of a panel, unless it stands there."""
+    if title.markup != panel.border_title:
+        panel.border_title = title
 
 
 class Words(Static):
