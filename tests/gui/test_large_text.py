@@ -266,10 +266,10 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
     visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-    assert {"Round", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
+    assert {"Rounds", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
     for place in visible:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
-    head, place = view.horizontalHeader(), COLUMNS.index("Round")
+    head, place = view.horizontalHeader(), COLUMNS.index("Rounds")
     start, end = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
     above, below = head.grab().toImage(), view.viewport().grab().toImage()
     above, below = above.copy(0, 2, above.width(), above.height() - 6), below.copy(0, 0, below.width(), view.rowHeight(0) - 2)

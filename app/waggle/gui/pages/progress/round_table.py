@@ -17,9 +17,9 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Round", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
+COLUMNS = ("Rounds", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
 DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
-FIXED = {"Round": 64, "Finished": 120}  # pixels; the other columns share the rest
+FIXED = {"Rounds": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
 EDGES = 32  # pixels beside the text of a column's head
 
