@@ -452,7 +452,7 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
     window.grab()
     assert "so none stops it" in window.status._mark.toolTip(), "also once it was painted"
     window.show_shutdown()
-    assert "goes on" in window.status._notice.accessibleName()
+    assert "keeps running" in window.status._notice.accessibleName()
     window = window_told(written)
     assert not window.status._mark.isVisible()
 

@@ -135,12 +135,12 @@ def test_alone_nothing_has_left_this_computer() -> None:
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
-    promised = PeerReputation(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
+    promised = PeerReputation(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40, used=30)
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
         event = swarm_connection.event_from_news(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
         assert ("taught nothing" in standing_text(event.peer, 0.0)) is taught_nothing
-        assert ("40 of its 40 examples were useful" in standing_text(event.peer, 0.0)) is not taught_nothing
+        assert ("your model used 30 of its 40 examples" in standing_text(event.peer, 0.0)) is not taught_nothing
 
 
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:

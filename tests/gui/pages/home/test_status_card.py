@@ -138,7 +138,7 @@ def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_on
     window.commanded.connect(sent.append)
     card = window.pages.of(HomePage).hero
     assert card._says.text() == "There is no model in /media/usb/mine: nothing is there"
-    assert "goes on by itself once the model is there again" in card._detail.text()
+    assert "continues by itself once the model is there again" in card._detail.text()
     assert buttons(card) == ["Train the starter", "Choose another model"]
     card._second.click()
     card._second.click()

@@ -384,7 +384,7 @@ def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
     monkeypatch.setattr(system_tray, "available", lambda: has_tray)
     words = labels(WelcomePage(theme))
     assert any(where in label for label in words)
-    assert any("goes on while the window is closed" in label for label in words) == has_tray, "else closing it ends all"
+    assert any("continues while the window is closed" in label for label in words) == has_tray, "else closing it ends all"
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:
