@@ -543,6 +543,10 @@
 <message><source>Connection</source><translation>Verbindung</translation></message>
 <message><source>Continue</source><translation>Weiter</translation></message>
 <message><source>Continue the download</source><translation>Download fortsetzen</translation></message>
+<message><source>Continues %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
+<message><source>Continues then, or when you resume.</source><translation>Geht dann weiter, oder wenn du fortsetzt.</translation></message>
+<message><source>Continues when you resume.</source><translation>Geht weiter, wenn du fortsetzt.</translation></message>
+<message><source>Continues when you resume: this computer does not tell whether you are using it.</source><translation>Geht weiter, wenn du fortsetzt: Dieser Computer verrät nicht, ob du ihn benutzt.</translation></message>
 <message><source>Contribute anyway</source><translation>Trotzdem beitragen</translation></message>
 <message><source>Converting %1</source><translation>%1 wird umgewandelt</translation></message>
 <message><source>Converting %1: %2%</source><translation>Wandelt %1 um: %2 %</translation></message>
@@ -731,11 +735,6 @@
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
 <message><source>Go to Settings</source><translation>Zu den Optionen</translation></message>
 <message><source>Go to a page</source><translation>Zu einer Seite gehen</translation></message>
-<message><source>Goes on %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
-<message><source>Goes on then, or when you resume.</source><translation>Geht dann weiter, oder wenn du fortsetzt.</translation></message>
-<message><source>Goes on when you resume.</source><translation>Geht weiter, wenn du fortsetzt.</translation></message>
-<message><source>Goes on when you resume: this computer does not tell whether you are using it.</source><translation>Geht weiter, wenn du fortsetzt: Dieser Computer verrät nicht, ob du ihn benutzt.</translation></message>
-<message><source>Goes on without this window</source><translation>Läuft ohne dieses Fenster weiter</translation></message>
 <message><source>Gone</source><translation>Weg</translation></message>
 <message><source>Good at arithmetic and logic for its size.</source><translation>Für seine Größe gut im Rechnen und in Logik.</translation></message>
 <message><source>Good models to begin with</source><translation>Gute Modelle für den Anfang</translation></message>
@@ -845,11 +844,11 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned the answer tags in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde die Antwort-Tags gelernt.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden die Antwort-Tags gelernt.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde gelernt, seine Antwort zu kennzeichnen.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden gelernt, seine Antwort zu kennzeichnen.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not write the answer tags yet.</source><translation>Es weiß diese Antwort, schreibt aber die Antwort-Tags noch nicht.</translation></message>
+<message><source>It knows this one, but does not mark its answer yet.</source><translation>Es weiß diese Antwort, kennzeichnet sie aber noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
@@ -923,6 +922,7 @@
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
 <message><source>Keep training</source><translation>Weiter trainieren</translation></message>
 <message><source>Keep your model</source><translation>Behalte dein Modell</translation></message>
+<message><source>Keeps running without this window</source><translation>Läuft ohne dieses Fenster weiter</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Hält sich an die verlangte Form und lernt deshalb früh.</translation></message>
 <message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
 <message><source>Keys</source><translation>Tasten</translation></message>

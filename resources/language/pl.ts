@@ -543,6 +543,10 @@
 <message><source>Connection</source><translation>Połączenie</translation></message>
 <message><source>Continue</source><translation>Dalej</translation></message>
 <message><source>Continue the download</source><translation>Wznów pobieranie</translation></message>
+<message><source>Continues %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
+<message><source>Continues then, or when you resume.</source><translation>Wznowi się wtedy albo na Twoje polecenie.</translation></message>
+<message><source>Continues when you resume.</source><translation>Wznowi się na Twoje polecenie.</translation></message>
+<message><source>Continues when you resume: this computer does not tell whether you are using it.</source><translation>Wznowi się na Twoje polecenie: ten komputer nie zdradza, czy go używasz.</translation></message>
 <message><source>Contribute anyway</source><translation>Pracuj mimo to</translation></message>
 <message><source>Converting %1</source><translation>Konwersja %1</translation></message>
 <message><source>Converting %1: %2%</source><translation>Konwersja %1: %2 %</translation></message>
@@ -731,11 +735,6 @@
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
 <message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
 <message><source>Go to a page</source><translation>Przejdź do strony</translation></message>
-<message><source>Goes on %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
-<message><source>Goes on then, or when you resume.</source><translation>Wznowi się wtedy albo na Twoje polecenie.</translation></message>
-<message><source>Goes on when you resume.</source><translation>Wznowi się na Twoje polecenie.</translation></message>
-<message><source>Goes on when you resume: this computer does not tell whether you are using it.</source><translation>Wznowi się na Twoje polecenie: ten komputer nie zdradza, czy go używasz.</translation></message>
-<message><source>Goes on without this window</source><translation>Działa dalej bez tego okna</translation></message>
 <message><source>Gone</source><translation>Zniknął</translation></message>
 <message><source>Good at arithmetic and logic for its size.</source><translation>Jak na swój rozmiar dobry w arytmetyce i logice.</translation></message>
 <message><source>Good models to begin with</source><translation>Dobre modele na początek</translation></message>
@@ -845,11 +844,11 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned the answer tags in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a znaczników odpowiedzi nauczył się w ciągu %n rund.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
-<message><source>It knows this one, but does not write the answer tags yet.</source><translation>Zna odpowiedź, ale nie pisze jeszcze znaczników odpowiedzi.</translation></message>
+<message><source>It knows this one, but does not mark its answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
@@ -923,6 +922,7 @@
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
 <message><source>Keep training</source><translation>Trenuj dalej</translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
+<message><source>Keeps running without this window</source><translation>Działa dalej bez tego okna</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>

@@ -40,7 +40,7 @@ def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, cap
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
     PauseRequest(tmp_path / "asked.json").save(Wishes(paused=True))
     assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
-    assert "waggle: Paused.\n        Nothing was lost. Goes on when you resume." in capsys.readouterr().err
+    assert "waggle: Paused.\n        Nothing was lost. Continues when you resume." in capsys.readouterr().err
 
 
 def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):

@@ -49,7 +49,7 @@ def test_the_live_line_says_what_happens_or_what_it_waits_for():
     assert live_line(CONTRIBUTING) == "round 38: answering 12 of 64  with 1 peer"
     assert live_line(replace(CONTRIBUTING, reach="alone", stage="learn")) == "round 38: learning  alone: nobody else is here"
     paused = live_line(replace(CONTRIBUTING, phase="paused"))
-    assert paused == "Paused by you: Paused. Nothing was lost. Goes on when you resume."
+    assert paused == "Paused by you: Paused. Nothing was lost. Continues when you resume."
     preparing = State(phase="preparing", preparing=events.Preparing(part="Opening the model", done=3, parts=7))
     assert live_line(preparing) == "Preparing: Opening the model."
 

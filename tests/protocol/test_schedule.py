@@ -83,18 +83,18 @@ def test_a_rule_that_is_off_is_not_spoken_of():
 @pytest.mark.parametrize(
     ("wishes", "readings", "reason", "ends"),
     [
-        (Wishes(paused=True), GOOD, "Paused.", "Goes on when you resume."),
-        (Wishes(paused=True, until=NOW + 3600), GOOD, "Paused until 11h.", "Goes on then, or when you resume."),
-        (Wishes(paused=True, until=NOW + 86400), GOOD, "Paused until Friday 34h.", "Goes on then, or when you resume."),
+        (Wishes(paused=True), GOOD, "Paused.", "Continues when you resume."),
+        (Wishes(paused=True, until=NOW + 3600), GOOD, "Paused until 11h.", "Continues then, or when you resume."),
+        (Wishes(paused=True, until=NOW + 86400), GOOD, "Paused until Friday 34h.", "Continues then, or when you resume."),
         (
             Wishes(paused=True, until_away=True), Readings(idle_seconds=0.0), "Paused until you are away.",
-            "Goes on 3 min after you stop using the computer.",
+            "Continues 3 min after you stop using the computer.",
         ),
         (
             Wishes(paused=True, until_away=True), Readings(), "Paused until you are away.",
-            "Goes on when you resume: this computer does not tell whether you are using it.",
+            "Continues when you resume: this computer does not tell whether you are using it.",
         ),
-        (Wishes(paused=True, anyway_until=NOW + 9), GOOD, "Paused.", "Goes on when you resume."),
+        (Wishes(paused=True, anyway_until=NOW + 9), GOOD, "Paused.", "Continues when you resume."),
     ],
 )  # fmt: skip
 def test_a_pause_goes_before_every_rule(wishes, readings, reason, ends):

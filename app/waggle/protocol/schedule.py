@@ -175,17 +175,17 @@ def _pause_tick(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now
     if not wishes.paused or wishes.after_round:
         return None
     if wishes.until is not None:
-        says, ends = Message("Paused until %1.", words(wishes.until)), Message("Goes on then, or when you resume.")
+        says, ends = Message("Paused until %1.", words(wishes.until)), Message("Continues then, or when you resume.")
         return Tick(rule="pause", passes=False, says=says, ends=ends) if now < wishes.until else None
     if wishes.until_away:
         minutes = rules.idle_minutes or AWAY_MINUTES
         if readings.idle_seconds is not None and readings.idle_seconds >= 60 * minutes:
             return None
-        ends = Message("Goes on %1 min after you stop using the computer.", minutes)
+        ends = Message("Continues %1 min after you stop using the computer.", minutes)
         if readings.idle_seconds is None:
-            ends = Message("Goes on when you resume: this computer does not tell whether you are using it.")
+            ends = Message("Continues when you resume: this computer does not tell whether you are using it.")
         return Tick(rule="pause", passes=False, says=Message("Paused until you are away."), ends=ends)
-    return Tick(rule="pause", passes=False, says=Message("Paused."), ends=Message("Goes on when you resume."))
+    return Tick(rule="pause", passes=False, says=Message("Paused."), ends=Message("Continues when you resume."))
 
 
 def _idle_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:

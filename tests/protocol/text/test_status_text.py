@@ -164,7 +164,7 @@ def test_how_many_addresses_were_tried_is_counted(tried, words):
 
 @pytest.mark.parametrize(
     ("decision", "starts"),
-    [(FREE, "Training starts automatically."), (PAUSED, "Paused. Goes on when you resume.")],
+    [(FREE, "Training starts automatically."), (PAUSED, "Paused. Continues when you resume.")],
 )
 def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
     assert sentence(State(preparing=LOADING, decision=decision)).detail == starts
@@ -178,7 +178,7 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=then), now)
     status = sentence(State(at=now, phase="paused", until=then, decision=paused))
     assert status.says == f"Paused until {moment(then, now)}."
-    assert status.detail == "Nothing was lost. Goes on then, or when you resume."
+    assert status.detail == "Nothing was lost. Continues then, or when you resume."
     anyway = decide(ScheduleSettings(), Readings(on_power=False), Wishes(anyway_until=then), now)
     status = sentence(State(at=now, phase="contributing", decision=anyway))
     assert status.detail.endswith(f"Your rules wait until {moment(then, now)}.")
@@ -230,15 +230,15 @@ def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(second
 
 
 def test_what_is_learned_again_goes_on_when_resumed_and_is_no_round_of_its_own():
-    assert sentence(State(phase="paused", preparing=RELEARNING)).detail == "Nothing was lost. Goes on when you resume."
+    assert sentence(State(phase="paused", preparing=RELEARNING)).detail == "Nothing was lost. Continues when you resume."
 
 
 def test_a_download_that_is_paused_goes_on_when_resumed():
-    assert "Goes on when you resume." in sentence(State(phase="paused", downloading=DOWNLOADING)).detail
+    assert "Continues when you resume." in sentence(State(phase="paused", downloading=DOWNLOADING)).detail
 
 
 def test_the_sentence_carries_why_with_what_holds_back_first():
     status = sentence(State(phase="waiting", decision=WAITING))
     assert [tick.passes for tick in status.why] == [False, None, None, None]
     assert status.detail == "Starts when you plug it in. Nothing was lost."
-    assert "Goes on 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail
+    assert "Continues 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail

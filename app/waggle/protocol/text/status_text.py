@@ -94,11 +94,11 @@ def _state_sentence(state: State) -> Sentence:
 
 def _paused_sentence(state: State) -> Sentence:
     decision, until = state.decision, _pause_end_text(state)
-    says, ends = until or Message("Paused."), Message("Goes on when you resume.")
+    says, ends = until or Message("Paused."), Message("Continues when you resume.")
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends
     elif until:
-        ends = Message("Goes on then, or when you resume.")
+        ends = Message("Continues then, or when you resume.")
     detail = in_turn(Message("Nothing was lost."), ends)
     return Sentence(word=Message("Paused by you"), says=says, detail=detail, tone="plain", sign="pause", action="resume")
 

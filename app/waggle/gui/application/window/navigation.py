@@ -224,7 +224,7 @@ class StatusBar(QFrame):
 
     def show_service(self, service: bool) -> None:
         """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
-        self.show_run_label(tr("Goes on without this window") if service else "")
+        self.show_run_label(tr("Keeps running without this window") if service else "")
         set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
 
     def show_state(self, state: State, page: str) -> None:

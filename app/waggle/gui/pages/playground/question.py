@@ -42,8 +42,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training, and learned the answer tags in %n round.",
-            "It knew this before training, and learned the answer tags in %n rounds.",
+            right[0].rounds, "It knew this before training, and learned to mark its answer in %n round.",
+            "It knew this before training, and learned to mark its answer in %n rounds.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -53,7 +53,7 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not write the answer tags yet.")
+        return tr("It knows this one, but does not mark its answer yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 
