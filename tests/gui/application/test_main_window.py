@@ -605,8 +605,9 @@ class Laid(QObject):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_did_not_change_is_neither_laid_out_nor_painted_again(
-    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, page: str
+    window_told: TellWindow, theme: Theme, story: list[AnyEvent], qapp: QApplication, page: str
 ) -> None:
+    theme.less_motion = "on"  # a lesson in flight does change
     window = window_told(story)
     window.show_page(page)
     screenshot_when_still(window)
