@@ -26,7 +26,7 @@ import figures_file
 ENTRY = "/usr/share/applications/io.waggle.Waggle.desktop"
 USER, OTHER = "ann", "bob"
 TIMEOUT_S = 900.0  # long, because on a busy computer the first round alone took five minutes
-CONTINUE, JOIN = (1118, 698), (1145, 468)  # positions in a window of its first size, with so many specialties
+NEXT, JOIN = ("Return",), ("Right", "space")  # in set-up; in the preview of a swarm, where "Not now" has the focus
 SPECIALTIES = [["base_conversion", "easy"], ["fraction_simplification", "easy"]]
 NOT_OURS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache",
           "usr/share/applications/mimeinfo.cache"}  # fmt: skip
@@ -163,7 +163,7 @@ def start(root: Path, display: str, home: Path) -> dict[str, float]:
 
 
 def measure_joining(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, float]:
-    """One user creates a swarm, another one, new to Waggle, joins by its link and clicks: seconds until both have shared."""
+    """One user creates a swarm, another one, new to Waggle, joins by its link with a few keys: seconds until both have shared."""
     home, other, now = home_of(root, USER), home_of(root, OTHER), time.time()
     with open_as_user(root, display, USER, "launch", ENTRY):
         until(lambda: played_since(home, now), "a round")
@@ -171,8 +171,8 @@ def measure_joining(clone: Path, root: Path, display: str, pictures: Path | None
         began = time.monotonic()
         with screen(root) as second, open_as_user(root, second, OTHER, "open", link):
             until(lambda: on_screen(second), "the window of the other")
-            until(lambda: any(other.glob("events/*")) or click_continue(second, other), "the engine of the other")
-            until(lambda: has(other, "StartedAgain") or click(second, JOIN), "the way there")
+            until(lambda: is_set_up(second, other), "the engine of the other")
+            until(lambda: has(other, "StartedAgain") or press(second, *JOIN), "the way there")
             until(lambda: all(has(home_of_user, "PeerGroupsArrived") for home_of_user in (home, other)), "groups of each other")
             seconds = time.monotonic() - began
             if pictures:
@@ -219,19 +219,22 @@ def open_as_user(root: Path, display: str, user: str, *gio: str) -> Iterator[Non
 def time_start(display: str, home: Path, began: float, now: float) -> dict[str, float]:
     until(lambda: on_screen(display), "a window")
     window_s = time.monotonic() - began
-    until(lambda: played_since(home, now) or click_continue(display, home), "a round")
+    until(lambda: is_set_up(display, home) and played_since(home, now), "a round")
     return {"window_ms": round(window_s * 1000), "first_round_s": round(played_since(home, now) - now, 1)}
 
 
-def click_continue(display: str, home: Path) -> None:
-    """Click "Continue" in the questions of the first start, unless an engine runs already."""
-    if not any(home.glob("events/*")):
-        click(display, CONTINUE)
+def is_set_up(display: str, home: Path) -> bool:
+    """Whether an engine has run; else go one step further in the questions of the first start."""
+    begun = any(home.glob("events/*"))
+    if not begun:
+        press(display, *NEXT)
+    return begun
 
 
-def click(display: str, place: tuple[int, int]) -> None:
-    command = ["xdotool", "mousemove", *map(str, place), "click", "1"]
-    subprocess.run(command, env={**os.environ, "DISPLAY": display}, check=False)
+def press(display: str, *keys: str) -> None:
+    """Press keys in the window, one after the other. There is no window manager that would give it the focus."""
+    window = ["search", "--onlyvisible", "--name", "^Waggle$", "windowfocus"]
+    subprocess.run(["xdotool", *window, "key", *keys], env={**os.environ, "DISPLAY": display}, check=False)
     time.sleep(0.5)  # until the next view is there
 
 

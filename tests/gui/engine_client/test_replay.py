@@ -258,7 +258,7 @@ def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, c
 
 
 def test_a_picture_that_cannot_be_taken_says_why(tmp_path: Path, recording: Path) -> None:
-    with pytest.raises(WaggleError, match=r"missing/page\.png cannot be written"):
+    with pytest.raises(WaggleError, match=r"missing.page\.png cannot be written"):
         run(Arguments(replay=recording, screenshot=tmp_path / "missing/page.png"))
     with pytest.raises(WaggleError, match="of a recorded run"):
         run(Arguments(screenshot=tmp_path / "page.png"))

@@ -271,6 +271,7 @@ def test_what_is_no_token_is_not_stored(token_file, monkeypatch, capsys, typed):
     assert not token_file.exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
 def test_whoever_ends_the_question_for_a_token_has_given_none():
     ours, theirs = os.openpty()
     command, environment = [sys.executable, "-m", "waggle", "token"], {**os.environ, "PYTHONPATH": "app"}

@@ -284,7 +284,7 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_no_other(home, pu
     [
         ({}, EngineError, "trained already"),
         ({"name": "no name"}, ModelError, "is not the name of a model"),
-        ({"folder": "/nowhere"}, ModelError, "There is no model in /nowhere"),
+        ({"folder": "/nowhere"}, ModelError, "There is no model in .nowhere"),
     ],
 )
 async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, model, error, title):
@@ -295,7 +295,7 @@ async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, mod
 
 async def test_a_model_that_cannot_be_opened_is_refused_before_the_one_of_now_is_let_go(models, home, changes, starts, tmp_path):
     folder = usable("Qwen/Tiny")
-    words = json.loads((folder / "tokenizer.json").read_text())
+    words = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     doubling = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
     (folder / "tokenizer.json").write_text(
         json.dumps(words | {"normalizer": {"type": "Sequence", "normalizers": [doubling] * 600}})

@@ -48,6 +48,7 @@ def test_the_choices_of_the_record_come_back_and_it_is_said_once(home):
     assert reputation_recovery.recover(home) is None
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_between_any_two_operations_loses_no_choice(home, tmp_path):
     home.reputation.write_bytes(b"[{]")
     for operations in itertools.count():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import shutil
 
 import pytest
@@ -105,6 +106,7 @@ def test_whoever_only_knew_shipped_swarms_stays_in_theirs(home, last, active):
     assert (known.active, known.before, known.undecided) == (active, active, False)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_between_any_two_operations_leaves_a_home_that_asks(home, tmp_path):
     store(home)
     home.swarms.write_bytes(b"{")
