@@ -36,6 +36,7 @@ from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite
 from waggle.network.open_node import open_node
 from waggle.network.swarm_preview import SwarmPreview
+from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.choice import kind_of
 from waggle.protocol import commands
 from waggle.tasks import audit_results, catalogue
@@ -44,6 +45,7 @@ from waggle.tasks.shipped_swarms import first_swarm
 
 LOOPBACK = Settings(swarm=SwarmSettings(host="127.0.0.1"))
 OTHER = replace(first_swarm(), name="Another swarm")
+NEEDS_HIVEMIND = pytest.mark.skipif(not has_hivemind(), reason="without hivemind, only gateways are asked")
 
 
 @pytest.fixture
@@ -324,6 +326,7 @@ async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, 
     )
 
 
+@NEEDS_HIVEMIND
 async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
     first = first_swarm().digest.hex()
     friend = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
@@ -405,6 +408,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
     assert written.link == link
 
 
+@NEEDS_HIVEMIND
 async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answers_too(home, known, tmp_path, verifier):
     own = fresh_identity(tmp_path, "lender")
     lender = open_node(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
@@ -433,6 +437,7 @@ def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_n
         assert not chosen.swarm.light
 
 
+@NEEDS_HIVEMIND
 async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_its_seeds_unless_told_not_to(
     home, reasons, tmp_path
 ):
@@ -471,6 +476,7 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
     assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
 
+@NEEDS_HIVEMIND
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, joined, tmp_path):
     private = replace(OTHER, name="Ours", admission=membership.public_key_of(key := membership.new_key()))
     digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
