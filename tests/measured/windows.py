@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Run Waggle on Windows' own Python under Wine, and write windows.json beside this file and pictures into windows/.
 
-    sudo WAGGLE_WINDOWS_RIG=FOLDER .venv/bin/python tests/measured/windows.py [--again] [PART ...]
+    sudo WAGGLE_WINDOWS_RIG=FOLDER .venv/bin/python tests/measured/windows.py [--again | --failed] [PART ...]
 
 It builds the Windows in FOLDER if there is none (5 GB, from Debian's and Python's packages) and runs tests/windows part by part.
 Results stay in FOLDER, and what has one is not run again: run again, the command goes on where it ended or where a suite
-took longer than its time. With `--again` all is run anew; named parts are run alone and anew. Each figure that was measured
-at another commit than that of the file says so. A failure there is laid to Wine, with the reason, or to Waggle. What Wine
-cannot show is said in tests/windows/rig.py.
+took longer than its time. With `--again` all is run anew; named parts are run alone and anew; with `--failed`, of their tests
+only those that have not passed. Each figure that was measured at another commit than that of the file says so. A failure
+there is laid to Wine, with the reason, or to Waggle. What Wine cannot show is said in tests/windows/rig.py.
 """
 
 import argparse
@@ -27,6 +27,7 @@ sys.path[:1] = [str(TESTS), str(figures_file.ROOT / "app"), str(figures_file.ROO
 
 from windows.conftest import FOLDER, KEEP  # noqa: E402
 from windows.reasons import OURS, reason  # noqa: E402
+from windows.remaining import Results  # noqa: E402
 from windows.test_suites import SUITES  # noqa: E402
 
 PICTURES = Path(__file__).with_suffix("")
@@ -42,7 +43,9 @@ def main() -> int:
     """Exit status 1 if a part is not finished."""
     figures_file.require_clean_tree()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--again", action="store_true", help="run every part anew")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--again", action="store_true", help="run every part anew")
+    which.add_argument("--failed", action="store_true", help="run anew only what has not passed")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"run only these, anew: {', '.join(PARTS)}")
     options = parser.parse_args()
     if unknown := set(options.parts) - PARTS.keys():
@@ -51,8 +54,8 @@ def main() -> int:
     state.mkdir(parents=True, exist_ok=True)
     commit = figures_file.source_commit()
     for name in options.parts or PARTS:
-        if options.parts or options.again:
-            forget(state, name)
+        if options.parts or options.again or options.failed:
+            forget(state, name, only_failed=options.failed)
         if not is_finished(measured(state, name)):
             measure(state, name, commit)
             record(state, commit)
@@ -82,11 +85,14 @@ def measure(state: Path, name: str, commit: str) -> None:
     (state / f"{file_name(name)}.json").write_text(json.dumps({"commit": commit, "figures": figures}))
 
 
-def forget(state: Path, name: str) -> None:
-    """Run a part anew the next time, and each test of a suite."""
+def forget(state: Path, name: str, *, only_failed: bool) -> None:
+    """Run a part anew the next time, and each test of a suite, or each that has not passed."""
     (state / f"{file_name(name)}.json").unlink(missing_ok=True)
     for results in Path(os.environ[FOLDER]).glob(f"root/prefix/drive_c/results/{file_name(name)}.jsonl"):
-        results.unlink()
+        if only_failed:
+            Results(results).forget_failed()
+        else:
+            results.unlink()
 
 
 def measured(state: Path, name: str) -> dict[str, Any]:

@@ -37,9 +37,15 @@ class Results:
 
     def forget_begun(self) -> None:
         """Let those tests run again that somebody ended in their midst."""
-        ended = {test: result for test, result in self.read().items() if result != BEGAN}
+        self._keep({test: result for test, result in self.read().items() if result != BEGAN})
+
+    def forget_failed(self) -> None:
+        """Let those tests run again that failed or ended their process."""
+        self._keep({test: result for test, result in self.read().items() if result in (PASSED, SKIPPED)})
+
+    def _keep(self, results: dict[str, str]) -> None:
         self.path.unlink(missing_ok=True)
-        for test, result in ended.items():
+        for test, result in results.items():
             self.add(test, result)
 
 

@@ -44,3 +44,6 @@ def test_the_next_process_goes_on_behind_a_test_that_ended_the_first(tmp_path):
     results.forget_begun()
     assert "test_suite.py::test_ends_its_process" not in results.read()
     assert results.are_whole
+    results.forget_failed()
+    assert not results.are_whole
+    assert set(results.read().values()) == {PASSED, SKIPPED}
