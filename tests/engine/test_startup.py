@@ -59,6 +59,12 @@ async def prepared(
         )  # fmt: skip
 
 
+def preparations(folder) -> list[Preparing]:
+    """What the engine of this home said of its start."""
+    (record,) = (folder / "events").glob("*.jsonl")
+    return [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+
+
 class Lent:
     """The verifier of the test session, which closing leaves running."""
 
@@ -119,10 +125,15 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
 
     monkeypatch.setattr(round_saver, "restore", restore)
     await prepared(tmp_path, LearningSettings(held_out_questions=1))
-    (record,) = (tmp_path / "events").glob("*.jsonl")
-    parts = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    parts = preparations(tmp_path)
     assert [event.long for event in parts if "3 of 40 rounds" in event.part] == [True]
     assert sum(event.long for event in parts) == 1
+
+
+async def test_a_checker_that_starts_slowly_is_waited_for_and_that_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(startup, "SLOW_SECONDS", 0.0)
+    await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    assert [event.part for event in preparations(tmp_path)].count(startup.SLOW_PART) == 1
 
 
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
