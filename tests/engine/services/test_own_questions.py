@@ -27,6 +27,7 @@ from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.network.solo_node import SoloNode
+from waggle.network.transport.availability import has_hivemind
 from waggle.protocol import commands
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.prompt_form import FORMS
@@ -90,6 +91,7 @@ class Member:
         ][:count]
 
 
+@pytest.mark.skipif(not has_hivemind(), reason="a node without hivemind has no address of its own")
 async def test_members_get_the_questions_by_the_invite_and_exchange_groups(tmp_path, home, file):
     created, _ = await service_of(home).obey(create(file))
     (details,) = created.swarm.specialties
