@@ -119,7 +119,7 @@ def test_a_dropped_file_is_read_then_tried_and_a_swarm_created_from_it(desk: Des
     desk.drop_files(file)
     assert (desk.window.page, desk.swarms._views.currentIndex(), desk.own.isVisible()) == ("swarms", CREATE, True)
     (reading,) = desk.previews()
-    assert (reading.path, reading.grader, desk.previews(trial=True)) == (str(file), "", [])
+    assert (Path(reading.path), reading.grader, desk.previews(trial=True)) == (file, "", [])
     (card,) = desk.cards
     assert "Reading sums.jsonl." in words_in(card)
     assert desk.form._count.words() == "1 file of your own. Reading the questions."
@@ -235,7 +235,7 @@ HOSTILE = {
     "zstd.csv": (b"\x28\xb5\x2f\xfd" + b"\0" * 99, "is compressed. Unpack it first."),
     "zip.csv": (b"PK\x03\x04" + b"\0" * 99, "is a spreadsheet or an archive. Save the table as CSV (UTF-8)."),
     "line.jsonl": (b'{"question": "' + b"a" * 10_000_000 + b'", "answer": 1}', "line 1: it is longer than 1 MiB."),
-    "nul.csv": (b"question,answer\nWhat\0?,1\n", "line 2: it contains the byte 0."),
+    "zero.csv": (b"question,answer\nWhat\0?,1\n", "line 2: it contains the byte 0."),
     "columns.csv": (",".join(f"c{i}" for i in range(60)).encode() + b"\n", "line 1: it has 60 columns, more than 50."),
     "marks.csv": ("question,answer\nWhat is \u202e12?,1\n".encode(), "line 2: the question contains U+202E"),
     "twice.csv": (b"question,answer\nWhat?,1\nWhat?,2\n", "line 3: the question of line 2 has another answer here."),
@@ -266,9 +266,9 @@ def test_a_file_that_cannot_be_used_is_refused_in_words_and_nothing_is_lost(desk
 
 def test_the_reason_is_german_in_german(desk: Desk, tmp_path: Path) -> None:
     translator.use("de")
-    desk.drop_files(bytes_file(tmp_path, "nul.csv", HOSTILE["nul.csv"][0]))
+    desk.drop_files(bytes_file(tmp_path, "zero.csv", HOSTILE["zero.csv"][0]))
     desk.answer(desk.previews()[0])
-    german = "nul.csv, Zeile 2: sie enthält das Byte 0. Speichere die Datei als Text in UTF-8."
+    german = "zero.csv, Zeile 2: sie enthält das Byte 0. Speichere die Datei als Text in UTF-8."
     assert desk.cards[0]._problem.text() == german
 
 
