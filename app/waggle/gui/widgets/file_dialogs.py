@@ -27,7 +27,7 @@ async def chosen_paths(dialog: QFileDialog) -> list[str]:
 
     def choose(paths: list[str]) -> None:
         if not choice.done():
-            choice.set_result(paths)
+            choice.set_result([QDir.toNativeSeparators(path) for path in paths])
 
     dialog.filesSelected.connect(choose)
     dialog.rejected.connect(lambda: choose([]))

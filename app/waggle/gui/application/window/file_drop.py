@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
+from PySide6.QtCore import QDir, QEvent, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -142,4 +142,4 @@ def _is_invite(items: Sequence[str]) -> bool:
 def _items(event: QDropEvent) -> list[str]:
     """What was dropped: the paths of files, and the links of everything else."""
     urls = event.mimeData().urls()[:MOST_URLS]
-    return [url.toLocalFile() if url.isLocalFile() else url.toString() for url in urls]
+    return [QDir.toNativeSeparators(url.toLocalFile()) if url.isLocalFile() else url.toString() for url in urls]
