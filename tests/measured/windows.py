@@ -89,6 +89,7 @@ def forget(state: Path, name: str, *, only_failed: bool) -> None:
     """Run a part anew the next time, and each test of a suite, or each that has not passed."""
     (state / f"{file_name(name)}.json").unlink(missing_ok=True)
     for results in Path(os.environ[FOLDER]).glob(f"root/prefix/drive_c/results/{file_name(name)}.jsonl"):
+        results.with_suffix(".txt").unlink(missing_ok=True)  # why tests failed
         if only_failed:
             Results(results).forget_failed()
         else:
