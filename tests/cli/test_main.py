@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_every_door_explains_itself(door, capsys):
 
 def test_options_before_the_door_hold_behind_it():
     arguments = main.parse(["--home", "/x", "--set", "a.b=1", "engine"])
-    assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
+    assert (arguments.home, arguments.set) == (Path("/x"), ["a.b=1"])
     assert main.parse(["engine"]).set == []
 
 
@@ -190,7 +191,7 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
     ],
 )
 def test_a_name_that_stands_for_something_else_is_no_invite(words):
-    assert (main.parse(words).invite, str(main.parse(words).home)) == ("", "/data/my.waggle")
+    assert (main.parse(words).invite, main.parse(words).home) == ("", Path("/data/my.waggle"))
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,18 @@ def stderr_is_read() -> bool:
     """Whether a person reads stderr. For a program started with a click, it is closed or goes to the system's journal."""
     if sys.__stderr__ is None:
         return False
-    mode = os.fstat(sys.__stderr__.fileno()).st_mode
-    return not stat.S_ISSOCK(mode) and (sys.__stderr__.isatty() or not stat.S_ISCHR(mode))
+    descriptor = sys.__stderr__.fileno()
+    mode = os.fstat(descriptor).st_mode
+    return not stat.S_ISSOCK(mode) and (not stat.S_ISCHR(mode) or _is_terminal(descriptor))
+
+
+def _is_terminal(descriptor: int) -> bool:
+    """Whether a device is a terminal. On Windows, `isatty` takes the device that swallows everything for one."""
+    try:
+        os.get_terminal_size(descriptor)
+    except (OSError, ValueError):  # the latter: Windows knows the terminal of the standard streams only
+        return False
+    return True
 
 
 def _report(error: WaggleError, show: Callable[[WaggleError], None] | None) -> int:
