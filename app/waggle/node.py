@@ -122,7 +122,7 @@ class RunningNode:
         try:
             self._engine.stdin.write(json_lines.line(command))
             self._engine.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:  # ValueError: closed
+        except (OSError, ValueError) as error:  # ValueError: closed
             raise EngineError("The engine has ended.", "Start another one with `run`.") from error
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class RunningNode:
         if self._is_closed:
             return
         self._is_closed = True
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             self._engine.stdin.close()
         for line in self._engine.stdout:
             self.state = apply(self.state, json_lines.event(line))

@@ -327,7 +327,9 @@ def test_no_other_command_imports_textual():
         "for name in main.COMMANDS: main._import_command(name)\n"
         "print([name for name in ('textual', 'waggle.cli.watch.view') if name in sys.modules])"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": "app"}
+    )
     assert output.stdout == "[]\n"
     assert "top" in COMMANDS
 

@@ -50,7 +50,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
         for event in race(verifier, seed, nodes=nodes, rounds=rounds):
             try:
                 write(line(event))
-            except BrokenPipeError:  # the watching window has closed
+            except OSError:  # the watching window has closed
                 break
             if isinstance(event, RaceBegan):
                 lower_priority()  # the window was waiting for this first event

@@ -4,6 +4,7 @@ Both command lines use it, Waggle's and the laboratory's.
 """
 
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -51,12 +52,10 @@ def exit_code(
         return code
     except WaggleError as error:
         return _report(error, show)
-    except BrokenPipeError:
-        if _flushes("\n"):
-            raise
-        return 0
     except OSError as error:
-        if error.errno is None:  # not from the operating system
+        if _is_of_a_pipe(error) and not _flushes("\n"):
+            return 0  # nobody reads any more
+        if error.errno is None or isinstance(error, BrokenPipeError):  # not from the operating system, or a pipe of our own
             raise
         logging.getLogger(__name__).info("the command failed", exc_info=True)
         _flushes()
@@ -90,6 +89,11 @@ def _report(error: WaggleError, show: Callable[[WaggleError], None] | None) -> i
     if error.advice:
         sys.stderr.write(f"        {error.advice}\n")
     return 1
+
+
+def _is_of_a_pipe(error: OSError) -> bool:
+    """Whether a pipe that nobody reads may be the cause: Windows calls it invalid to write to one."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename)
 
 
 def _flushes(text: str = "") -> bool:
