@@ -294,8 +294,8 @@ def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
     screenshot_when_still(window)
     groups = chart.pins.groups()
     assert [group.words for group in groups] == ["1", "2\u20134", "5"]
-    left = chart.getViewBox().sceneBoundingRect().left()
-    assert all(group.middle.x() - group.width / 2 >= left for group in groups), "none is cut"
+    edge = chart.getViewBox().sceneBoundingRect().left()
+    assert all(group.middle.x() - group.width / 2 >= edge for group in groups), "none is cut"
     chart._part.choose(399, 404)
     qtbot.waitUntil(lambda: [group.words for group in chart.pins.groups()] == ["2", "3", "4", "5"])
 
