@@ -143,10 +143,9 @@ def test_an_aha_that_the_curve_has_reached_is_a_pin_without_words(
     page = window.pages.of(ProgressPage)
     assert page._score_chart is not None
     qtbot.waitUntil(lambda: page._score_chart is not None and not page._score_chart.is_empty)
-    pins = page._score_chart._pins
+    pins = [pin for group in page._score_chart.pins.groups() for pin in group.pins]
     assert len(pins) == len(AHAS)
-    colours = {pin.cell.opts["brush"].color().name() for pin in pins}
-    assert len(colours) == 2, "found by itself, and after the answer of a peer"
+    assert {pin.is_taught for pin in pins} == {False, True}, "found by itself, and after the answer of a peer"
     assert not any(mark.number for _, mark in page._score_chart._notes)
 
 
@@ -279,8 +278,8 @@ def test_ahas_newer_than_the_last_score_have_no_place_on_its_curve(
     qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 2)
     assert page._score_chart is not None
     screenshot_when_still(window)
-    places = [list(pin.cell.getData()[0]) for pin in page._score_chart._pins]
-    assert places == [[590]], "no place on a curve that ends before it"
+    pins = [pin for group in page._score_chart.pins.groups() for pin in group.pins]
+    assert [pin.x for pin in pins] == [590], "no place on a curve that ends before it"
 
 
 def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
@@ -293,14 +292,12 @@ def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
     chart = window.pages.of(ProgressPage)._score_chart
     assert chart is not None
     screenshot_when_still(window)
-    assert [pin.number.toPlainText() for pin in chart._pins[::-1] if pin.cell.isVisible()] == ["1", "2\u20134", "5"]
-    (first_round, _), _ = chart.getViewBox().viewRange()
-    pixel = chart.getViewBox().viewPixelSize()[0]
-    cells = [pin.cell for pin in chart._pins if pin.cell.isVisible()]
-    assert all(cell.getData()[0][0] - cell.opts["size"] / 2 * pixel >= first_round - pixel for cell in cells), "none is cut"
+    groups = chart.pins.groups()
+    assert [group.words for group in groups] == ["1", "2\u20134", "5"]
+    edge = chart.getViewBox().sceneBoundingRect().left()
+    assert all(group.middle.x() - group.width / 2 >= edge for group in groups), "none is cut"
     chart._part.choose(399, 404)
-    qtbot.waitUntil(lambda: [pin.number.toPlainText() for pin in chart._pins[::-1]] == ["2", "3", "4", "5"])
-    assert all(pin.cell.isVisible() for pin in chart._pins), "there is room for each"
+    qtbot.waitUntil(lambda: [group.words for group in chart.pins.groups()] == ["2", "3", "4", "5"])
 
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])

@@ -6,15 +6,15 @@ from itertools import pairwise
 import msgspec
 import pyqtgraph
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF, QPainterPath
+from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.charts.plotted import label_placement
-from waggle.gui.charts.plotted.chart import ABOVE_LINES, APART, LineChart
+from waggle.gui.charts.plotted.aha_pins import AhaPins, Pin
+from waggle.gui.charts.plotted.chart import APART, LineChart
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Theme
 
 AHA_WIDTH, ASIDE = 300, 6  # pixels for the words of a note, and between them and its line
-PIN = 19  # pixels of an aha on the curve, before text scaling
 LOW = 240  # pixels at a text size of 100%: in a chart lower than this, long notes would cover the curve
 
 
@@ -37,45 +37,17 @@ class EventMark(msgspec.Struct, frozen=True):
     is_taught: bool = False  # whether an answer of a peer came before it
 
 
-class Pin(msgspec.Struct, frozen=True):
-    """An aha on the curve, at a height, and what draws it."""
-
-    mark: EventMark
-    y: float
-    cell: pyqtgraph.ScatterPlotItem
-    number: pyqtgraph.TextItem
-
-
-def _group_words(group: Sequence[Pin]) -> str:
-    """The number of a pin, or the first and the last of several."""
-    return str(group[0].mark.number) + (f"\u2013{group[-1].mark.number}" if len(group) > 1 else "")
-
-
-def _cell_shape(across: float) -> QPainterPath:
-    """A hexagon `across` times as wide as high, drawn apart in the middle, in a square of side 1."""
-    high, side = min(0.5, 0.5 / across), min(0.5, across / 2)
-    apart = side - 0.866 * high if across > 1 else 0.0
-    side = apart + 0.866 * high
-    right = ((apart, -high), (side, -high / 2), (side, high / 2), (apart, high))
-    shape = QPainterPath()
-    shape.moveTo(*right[0])
-    for x, y in (*right[1:], *((-x, -y) for x, y in right)):
-        shape.lineTo(x, y)
-    shape.closeSubpath()
-    return shape
-
-
 class AnnotatedChart(LineChart):
     """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
         self._notes: list[tuple[pyqtgraph.TextItem, EventMark]] = []  # of ahas, newest first
-        self._pins: list[Pin] = []
+        self.pins = AhaPins(theme)
         self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
         super().__init__(theme, name, shows_axis=shows_axis)
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
-        self._notes, self._pins, self._intervals = [], [], []
+        self._notes, self.pins, self._intervals = [], AhaPins(self.theme), []
         super().begin(top, shares=shares, x=x, axis=axis, labelled=labelled)
 
     def _fit(self, *_resized: object) -> None:
@@ -114,62 +86,14 @@ class AnnotatedChart(LineChart):
         metrics = QFontMetricsF(self.theme.font("tag"))
         return metrics.elidedText(words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
 
-    def draw_aha_cell(self, mark: EventMark, y: float) -> None:
-        """Mark an aha on the curve with a hexagon that has its number; of two at one place, the newer one lies above."""
-        x, above = mark.x, ABOVE_LINES + 1 + mark.number / 1000
-        fill, ink = (self.theme.colour(role) for role in (("peer", "surface") if mark.is_taught else ("accent", "on_accent")))
-        edge = self.pen(self.theme.colour("surface"), 2)
-        cell = pyqtgraph.ScatterPlotItem([x], [y], symbol=_cell_shape(1), size=self.theme.px(PIN), pen=edge, brush=fill)
-        cell.setZValue(above)
-        self.addItem(cell)
-        note = pyqtgraph.TextItem(str(mark.number), color=ink, anchor=(0.5, 0.5))
-        note.setFont(self.theme.font("caption"))
-        note.textItem.document().setDocumentMargin(0)
-        note.updateTextPos()
-        note.setZValue(above + 1 / 2000)
-        note.setPos(x, y)
-        self.addItem(note)
-        self._pins.append(Pin(mark, y, cell, note))
-
-    def _merge_pins(self) -> None:
-        """Show pins of one kind that would cover each other as one, with the first and the last of their numbers."""
-        box = self.getViewBox()
-        (first, last), (low, high) = box.viewRange()
-        wide, tall, size = box.width() / (last - first), box.height() / (high - low), self.theme.px(PIN)
-        groups = [[pin] for pin in sorted(self._pins, key=lambda pin: pin.mark.number)]
-        place = 0
-        while place + 1 < len(groups):
-            before, after = groups[place : place + 2]
-            (x, y, across), (next_x, next_y, next_across) = (self._group_place(group, first, wide) for group in (before, after))
-            apart = abs(next_x - x) * wide >= size * (across + next_across) / 2 or abs(next_y - y) * tall >= size
-            if apart or before[0].mark.is_taught != after[0].mark.is_taught:
-                place += 1
-            else:
-                groups[place : place + 2] = [[*before, *after]]
-                place = max(0, place - 1)  # it is wider now
-        for group in groups:
-            newest = group[-1]
-            for pin in group:
-                pin.cell.setVisible(pin is newest)
-                pin.number.setVisible(pin is newest)
-            x, y, across = self._group_place(group, first, wide)
-            newest.cell.setData([x], [y], symbol=_cell_shape(across), size=size * across)
-            newest.number.setPlainText(_group_words(group))
-            newest.number.setPos(x, y)
-
-    def _group_place(self, group: Sequence[Pin], first: float, wide: float) -> tuple[float, float, float]:
-        """The middle of what shows some pins, right of the left end `first` of the chart, and its width in pins.
-
-        `wide`: pixels of a unit of the axis.
-        """
-        size = self.theme.px(PIN)
-        across = max(1.0, QFontMetricsF(self.theme.font("caption")).horizontalAdvance(_group_words(group)) / size + 0.6)
-        x, y = (sum(places) / len(group) for places in zip(*((pin.mark.x, pin.y) for pin in group), strict=True))
-        return max(x, first + size * across / 2 / wide) if wide > 0 else x, y, across
+    def pin_aha(self, mark: EventMark, y: float) -> None:
+        """Mark an aha at its place on the curve with a hexagon that has its number."""
+        if not self.pins.has_any:
+            self.addItem(self.pins)
+        self.pins.add(Pin(mark.number, mark.x, y, mark.is_taught))
 
     def place_notes(self) -> None:
         """Place the notes clear of each other, of the curve, of its label, and of the words below."""
-        self._merge_pins()
         box = self.getViewBox()
         (first, last), (low, high) = box.viewRange()
         wide, tall = box.width() / (last - first), box.height() / (high - low)

@@ -78,7 +78,7 @@ class HeldOutChart(InteractiveChart):
             self.draw_line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
-                    self.draw_aha_cell(mark, float(np.interp(mark.x, exam.x, exam.shares)))
+                    self.pin_aha(mark, float(np.interp(mark.x, exam.x, exam.shares)))
         self.place_notes()
 
     def places(self) -> list[float]:

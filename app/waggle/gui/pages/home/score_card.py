@@ -68,8 +68,7 @@ class ScoreCard(QFrame):
         self.detail.setVisible(bool(words.detail))
         groups = exams(state)
         curved = has_curve(state)
-        self.curve.show_state(state)
-        self.first_round.show_state(state)
+        (self.curve if curved else self.first_round).show_state(state)
         starts = state.phase == "preparing" and not groups
         self._prepare_start(state, starts=starts)
         starting = not curved and (starts or (self.start is not None and self.start.has_person))

@@ -19,6 +19,7 @@ class LeadSentence(PaintedWidget):
         super().__init__(theme)
         self._role = role
         self._content = ("", 0, 0)
+        self._heights: dict[int, int] = {}  # of these words, by width: a layout asks many times
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -31,20 +32,25 @@ class LeadSentence(PaintedWidget):
         if (words, start, length) != self._content:
             self._content = (words, start, length)
             self.setAccessibleName(words)
-            self.updateGeometry()
-            self.update()
+            self._set_anew()
 
     def set_role(self, role: str) -> None:
         if role != self._role:
             self._role = role
-            self.updateGeometry()
-            self.update()
+            self._set_anew()
+
+    def _set_anew(self) -> None:
+        self._heights.clear()
+        self.updateGeometry()
+        self.update()
 
     def hasHeightForWidth(self) -> bool:
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return round(self._layout(width).boundingRect().bottom())
+        if width not in self._heights:
+            self._heights[width] = round(self._layout(width).boundingRect().bottom())
+        return self._heights[width]
 
     def sizeHint(self) -> QSize:
         return QSize(self.theme.px(320), self._leading(self._role))

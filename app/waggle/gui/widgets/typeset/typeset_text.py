@@ -38,6 +38,7 @@ class TypesetText(PaintedWidget):
         self._limit = 10_000.0
         self._scale = 1.0
         self._placed: list[PlacedBlock] = []
+        self._fitted: tuple[str, int, float, float] | None = None  # what the blocks were placed for
         self.is_cut = False
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the texts of models
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -62,6 +63,10 @@ class TypesetText(PaintedWidget):
 
     def fit(self) -> None:
         """Place the blocks, and take the height that they need."""
+        fitted = self._question, self.width(), self._limit, self._scale
+        if fitted == self._fitted:
+            return
+        self._fitted = fitted
         self._placed = self._place(self._blocks)
         self.is_cut = _height(self._placed) > self._limit
         if self.is_cut:  # without the instructions, else the task alone
