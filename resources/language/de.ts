@@ -1382,8 +1382,6 @@
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
-<message><source>Round %1: %2</source><translation>Runde %1: %2</translation></message>
-<message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
@@ -2543,7 +2541,6 @@
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, not marked yet</source><translation>richtig, noch unmarkiert</translation></message>
-<message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>

@@ -1382,8 +1382,6 @@
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
-<message><source>Round %1: %2</source><translation>Runda %1: %2</translation></message>
-<message><source>Round %1: %2 of %3 right</source><translation>Runda %1: dobre %2 z %3</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
@@ -2543,7 +2541,6 @@
 <message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, not marked yet</source><translation>dobrze, jeszcze nieoznaczone</translation></message>
-<message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>

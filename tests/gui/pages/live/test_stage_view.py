@@ -137,7 +137,7 @@ def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre
     for number in range(1, 20):
         theatre.play(number)
         assert theatre.asks == "0?"
-    assert theatre.says.startswith("Round 20")
+    assert theatre.says.startswith("Round 21")
     theatre.time += DWELL
     qtbot.waitUntil(lambda: theatre.asks == "19?")  # also if no event comes any more
 
@@ -169,7 +169,7 @@ def test_rounds_are_gone_back_to_by_keys_and_mouse_and_now_returns(theatre: Thea
     assert (strip.value(), strip.maximum(), back.isVisible()) == (3, 3, False)
     qtbot.keyClick(strip, Qt.Key.Key_Left)
     assert theatre.asks == "2?"
-    assert strip.accessibleDescription() == "Round 2: reward 0.50"
+    assert strip.accessibleDescription() == "Round 3: reward 0.50"
     qtbot.keyClick(strip, Qt.Key.Key_Home)
     assert theatre.asks == "0?"
     qtbot.mouseClick(strip, Qt.MouseButton.LeftButton, pos=strip.cell(1).center().toPoint())

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QStackedWidget
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -130,10 +131,14 @@ class LivePage(Page):
     def _headline(self) -> str:
         state = self._state
         if state.phase == "contributing" and state.stage is not None:
-            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr(DOING[state.stage]))
+            words = (
+                tr("Round %1: your model is %2")
+                .replace("%1", figure(round_number(state.round)))
+                .replace("%2", tr(DOING[state.stage]))
+            )
             scene = self.stage.stage.scene if self._view.index == STAGE else None
             if scene is not None and scene.round < state.round:
-                words = f"{words}. {tr('Shown here: round %1, which is over').replace('%1', figure(scene.round))}"
+                words = f"{words}. {tr('Shown here: round %1, which is over').replace('%1', figure(round_number(scene.round)))}"
             return words
         return tr(sentence(state).says)
 

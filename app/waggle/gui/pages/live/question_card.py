@@ -8,6 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import (
     ago,
@@ -408,4 +409,4 @@ class QuestionCard(QFrame):
 def _time_text(card: Card, state: State, now: float) -> str:
     if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
         return tr("this round")
-    return tr("round %1, %2").replace("%1", figure(card.round)).replace("%2", ago(card.at, now))
+    return tr("round %1, %2").replace("%1", figure(round_number(card.round))).replace("%2", ago(card.at, now))

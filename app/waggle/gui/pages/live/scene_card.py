@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, Qt, QTimer, Signal
 from PySide6.QtWidgets import QBoxLayout, QFrame, QWidget
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
@@ -126,7 +127,7 @@ class SceneCard(QFrame):
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        self._round.say(tr("Round %1").replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)

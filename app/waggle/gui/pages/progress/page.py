@@ -12,6 +12,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.question_shares import QuestionShareBars
 from waggle.gui.charts.painted.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.plotted.measured_legend import MeasuredLegend
@@ -67,7 +68,7 @@ def score_headline(state: State) -> str:
             return why_unavailable(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
     if not scores or not scores[-1].total:
-        played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
+        played = plural(round_number(rounds[-1].round), "%n round", "%n rounds")
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
         earned = chart_series.trend([r.reward for r in rounds], chart_series.trend_width(len(rounds)))[-1]
         return words.replace("%1", played).replace("%2", decimal(earned, 2))

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, percent, tooltip_text, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
@@ -33,10 +34,10 @@ class Row(NamedTuple):
 
 
 def display_cells(summary: RoundSummary, score: HeldOutScore | None, names_day: bool = True) -> tuple[str, ...]:
-    """One row, in the order of COLUMNS; rounds are counted from 1, as scores count them."""
+    """One row, in the order of COLUMNS."""
     finished = clock(summary.at)
     return (
-        figure(summary.round + 1), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,
+        figure(round_number(summary.round)), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,
         percent(score.right / max(1, score.total), 1) if score else "",
         percent(summary.solved), decimal(summary.reward, 2), figure(summary.local), figure(summary.external),
         decimal(summary.seconds, 1), _loss_text(summary),
