@@ -212,6 +212,7 @@
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
+<message numerus="yes"><source>%n other questions</source><translation><numerusform>%n weitere Frage</numerusform><numerusform>%n weitere Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n Peer</numerusform><numerusform>%n Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n Frage ist länger, als dein Modell lesen kann.</numerusform><numerusform>%n Fragen sind länger, als dein Modell lesen kann.</numerusform></translation></message>
@@ -411,6 +412,7 @@
 <message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Fang neu an oder behalte das alte, dessen Gewichte gespeichert sind. Keines der Trainings geht verloren.</translation></message>
 <message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Fang neu an oder behalte, was das alte gelernt hat: Das kommt dann zu den neuen Gewichten hinzu. Keines der Trainings geht verloren.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Unter 100 % ruht es zwischen den Schritten.</translation></message>
+<message><source>Below: round %1, the last one before that.</source><translation>Darunter: Runde %1, die letzte davor.</translation></message>
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Blindtest: Welches ist welches?</translation></message>
 <message><source>Block</source><translation>Sperren</translation></message>
@@ -931,7 +933,6 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Letzte Minute: %n Runde, %1 richtig</numerusform><numerusform>Letzte Minute: %n Runden, %1 richtig</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
@@ -1313,8 +1314,8 @@
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die erste Runde beginnt.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die nächste Runde beginnt.</translation></message>
-<message><source>Questions and answers appear here when the engine is ready.</source><translation>Fragen und Antworten erscheinen hier, wenn die Engine bereit ist.</translation></message>
-<message><source>Questions and answers appear here when the engine runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn die Engine wieder läuft.</translation></message>
+<message><source>Questions and answers appear here once the model is loaded.</source><translation>Fragen und Antworten erscheinen hier, sobald das Modell geladen ist.</translation></message>
+<message><source>Questions and answers appear here when training runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn das Training wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
@@ -1326,9 +1327,7 @@
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Erhöhe sie, oder hebe sie auf: computer.traffic_kb in den Optionen.</translation></message>
 <message><source>Ransom note</source><translation>Erpresserbrief</translation></message>
 <message><source>Read %1 again</source><translation>%1 noch einmal lesen</translation></message>
-<message><source>Read all</source><translation>Alles lesen</translation></message>
 <message><source>Read it again</source><translation>Noch einmal lesen</translation></message>
-<message><source>Read less</source><translation>Weniger lesen</translation></message>
 <message><source>Read out what happened</source><translation>Vorlesen, was geschah</translation></message>
 <message><source>Reading %1.</source><translation>%1 wird gelesen.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Das Bild zu lesen dauert zu lange.</translation></message>
@@ -1380,6 +1379,7 @@
 <message><source>Round</source><translation>Runde</translation></message>
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
+<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Runde %1 läuft. Darunter: Runde %2, die fertig ist</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
@@ -1387,6 +1387,7 @@
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
 <message><source>Round %2: %1 right</source><translation>Runde %2: %1 richtig</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
+<message><source>Rounds %2 to %3: %1 right</source><translation>Runden %2 bis %3: %1 richtig</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
 <message><source>Rule: %1</source><translation>Regel: %1</translation></message>
@@ -1471,16 +1472,17 @@
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Kürzere Antworten können reisen: learning.max_new_tokens in den Optionen.</translation></message>
 <message><source>Shortest path</source><translation>Kürzester Weg</translation></message>
 <message><source>Show all</source><translation>Alle zeigen</translation></message>
+<message><source>Show answers</source><translation>Antworten zeigen</translation></message>
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show less</source><translation>Weniger zeigen</translation></message>
 <message><source>Show more</source><translation>Mehr zeigen</translation></message>
+<message><source>Show question</source><translation>Frage zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
-<message><source>Shown here: round %1, which is over</source><translation>Hier zu sehen: Runde %1, die vorbei ist</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>

@@ -212,6 +212,7 @@
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
+<message numerus="yes"><source>%n other questions</source><translation><numerusform>%n inne pytanie</numerusform><numerusform>%n inne pytania</numerusform><numerusform>%n innych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
@@ -411,6 +412,7 @@
 <message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Zacznij od nowa albo zostaw stary, którego wagi są zapisane. Żaden trening nie przepadnie.</translation></message>
 <message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Zacznij od nowa albo zachowaj to, czego nauczył się stary: trafi to do nowych wag. Żaden trening nie przepadnie.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Poniżej 100 % odpoczywa między krokami.</translation></message>
+<message><source>Below: round %1, the last one before that.</source><translation>Poniżej: runda %1, ostatnia przed tym.</translation></message>
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Ślepy test: zgadnij, co jest czym</translation></message>
 <message><source>Block</source><translation>Zablokuj</translation></message>
@@ -931,7 +933,6 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Ostatnia minuta: %n runda, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rundy, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rund, %1 dobrze</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
@@ -1313,8 +1314,8 @@
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się pierwsza runda.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się następna runda.</translation></message>
-<message><source>Questions and answers appear here when the engine is ready.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik będzie gotowy.</translation></message>
-<message><source>Questions and answers appear here when the engine runs again.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik znów ruszy.</translation></message>
+<message><source>Questions and answers appear here once the model is loaded.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy model będzie wczytany.</translation></message>
+<message><source>Questions and answers appear here when training runs again.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy trening znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
@@ -1326,9 +1327,7 @@
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Zwiększ go albo usuń: computer.traffic_kb w Ustawieniach.</translation></message>
 <message><source>Ransom note</source><translation>List z żądaniem okupu</translation></message>
 <message><source>Read %1 again</source><translation>Odczytaj ponownie %1</translation></message>
-<message><source>Read all</source><translation>Czytaj całość</translation></message>
 <message><source>Read it again</source><translation>Odczytaj ponownie</translation></message>
-<message><source>Read less</source><translation>Czytaj mniej</translation></message>
 <message><source>Read out what happened</source><translation>Odczytuj na głos, co się stało</translation></message>
 <message><source>Reading %1.</source><translation>Odczytywanie %1.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Odczytywanie obrazu trwa zbyt długo.</translation></message>
@@ -1380,6 +1379,7 @@
 <message><source>Round</source><translation>Runda</translation></message>
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
+<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Trwa runda %1. Poniżej: runda %2, już zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
@@ -1387,6 +1387,7 @@
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Round %2: %1 right</source><translation>Runda %2: %1 dobrze</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
+<message><source>Rounds %2 to %3: %1 right</source><translation>Rundy od %2 do %3: %1 dobrze</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Rundy; strzałki przechodzą wstecz i naprzód</translation></message>
 <message><source>Rule: %1</source><translation>Reguła: %1</translation></message>
@@ -1471,16 +1472,17 @@
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Krótsze odpowiedzi można przesłać: learning.max_new_tokens w Ustawieniach.</translation></message>
 <message><source>Shortest path</source><translation>Najkrótsza ścieżka</translation></message>
 <message><source>Show all</source><translation>Pokaż wszystko</translation></message>
+<message><source>Show answers</source><translation>Pokaż odpowiedzi</translation></message>
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show less</source><translation>Pokaż mniej</translation></message>
 <message><source>Show more</source><translation>Pokaż więcej</translation></message>
+<message><source>Show question</source><translation>Pokaż pytanie</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
-<message><source>Shown here: round %1, which is over</source><translation>Tu widać: rundę %1, już zakończoną</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>

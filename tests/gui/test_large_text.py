@@ -314,7 +314,8 @@ def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int
     stepper = RoundStepper(theme)
     stepper.resize(1600, stepper.height())
     stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
-    _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
+    before, here = sum(stepper.widths()[0][:2]), stepper.widths()[0][2]
+    _, rows = inked(stepper.grab().toImage(), round(before + 46), round(before + here - 40))
     high = [
         QFontMetricsF(theme.font(role)).tightBoundingRect(words).height()
         for role, words in (("label", "Judge"), ("caption", "judging"))
@@ -342,7 +343,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
                 assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room + 0.1) == title
             stepper.grab()
             assert all(tr(title) in stepper.toolTip() for title in TITLES.values()) == stepper.is_cut()
-            for wide, (_, when, words) in zip(widths, stepper._steps, strict=True):
+            for wide, (_, _, when, words) in zip(widths, stepper._steps, strict=True):
                 if when in HERE:
                     room = wide - 2 * CIRCLE - BESIDE - BEHIND
                     assert counts.elidedText(words, Qt.TextElideMode.ElideRight, room + 0.1) == words

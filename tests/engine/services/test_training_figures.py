@@ -87,7 +87,7 @@ def test_a_page_that_may_be_open_to_everybody_does_not_tell_why_somebody_waits(h
         history, READY, events.RulesChecked(decision=decision), events.PhaseChanged(phase="waiting", round=2)
     )()  # fmt: skip
     assert training
-    assert training.says == "Waiting in round 2 for a better moment."
+    assert training.says == "Waiting in round 3 for a better moment."
     assert "game" not in repr(training)
 
 

@@ -296,9 +296,9 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
 def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
     swift.judge()
     names = [(card.accessibleName(), card._reader.accessibleName(), card._more.accessibleName()) for card in swift.feed._cards]
-    assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
+    assert names[:2] == [(f"You: {q}", f"Show answers: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
-    assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
+    assert swift.feed._cards[1]._reader.accessibleName() == "Show less: Which, 1 or 1?"
 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:

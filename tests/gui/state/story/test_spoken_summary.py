@@ -38,7 +38,7 @@ TABLE = [
     (rounds(EARLIER, ended(11, 59_950.0, external=0)), "Round 12: 25% right, nothing from peers."),
     (
         rounds(EARLIER, ended(11, 59_945.0, external=1), ended(12, 59_990.0, external=0, completions=192, solved=0.5)),
-        "Last minute: 2 rounds, 44% right, 1 example from peers.",
+        "Rounds 12 to 13: 44% right, 1 example from peers.",
     ),
     (
         rounds(ended(1011, 59_950.0), reach="solo", ahas=(events.Aha(round=1011, at=1.0, specialty="Logic"),)),
