@@ -232,8 +232,6 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
-<message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
-<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
@@ -530,9 +528,8 @@
 <message><source>Closing; the engine keeps running.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
 <message><source>Collapse guard</source><translation>Kollapsschutz</translation></message>
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
-<message><source>Compare</source><translation>Vergleich</translation></message>
+<message><source>Compare</source><translation>Vergleichen</translation></message>
 <message><source>Compare models</source><translation>Modelle vergleichen</translation></message>
-<message><source>Compare runs</source><translation>Läufe vergleichen</translation></message>
 <message><source>Compare with training alone</source><translation>Mit Training allein vergleichen</translation></message>
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
@@ -582,6 +579,7 @@
 <message><source>Cryptarithm</source><translation>Buchstabenrechnung</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
+<message><source>Dashed: peers.</source><translation>Gestrichelt: Peers.</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
@@ -652,6 +650,8 @@
 <message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
+<message><source>Examples of its own from which your model learned</source><translation>Eigene Beispiele, aus denen dein Modell gelernt hat</translation></message>
+<message><source>Examples of peers from which your model learned</source><translation>Beispiele von Peers, aus denen dein Modell gelernt hat</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
@@ -991,6 +991,7 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Senke learning.local, oder erhöhe learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
+<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Je niedriger, desto besser passt dein Modell zu dem, woraus es lernt. Kann unter 0 liegen.</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
 <message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
@@ -1039,6 +1040,7 @@
 <message><source>Model</source><translation>Modell</translation></message>
 <message><source>Models</source><translation>Modelle</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modelle und gespeicherte Stände belegen %1 GB, mehr als die Grenze von %2 GB: was übrig ist, wird gebraucht.</translation></message>
+<message><source>Models of other computers</source><translation>Modelle anderer Computer</translation></message>
 <message><source>Models of type %1 need another version of MLX.</source><translation>Modelle der Art %1 brauchen eine andere Version von MLX.</translation></message>
 <message><source>Models of type %1 need torch, which is not installed.</source><translation>Modelle der Art %1 brauchen torch, und das ist nicht installiert.</translation></message>
 <message><source>Models of type %1 need transformers, which is not installed.</source><translation>Modelle der Art %1 brauchen transformers, und das ist nicht installiert.</translation></message>
@@ -1365,10 +1367,12 @@
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
 <message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
+<message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Belohnung je Antwort, 0 bis 1. Kräftig: Trend. Blass: jede Runde.</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
+<message><source>Right answers of the round, to questions your model trains on</source><translation>Richtige Antworten der Runde, auf Fragen, mit denen dein Modell trainiert</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
@@ -1418,7 +1422,6 @@
 <message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
-<message><source>Seconds</source><translation>Sekunden</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Unter Fortschritt ansehen</numerusform><numerusform>Alle %n unter Fortschritt</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Siehe computer.disk_gb.</translation></message>
@@ -1969,6 +1972,7 @@
 <message><source>Through seeds</source><translation>Über Seeds</translation></message>
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
+<message><source>Time (s)</source><translation>Zeit (s)</translation></message>
 <message><source>Time intervals</source><translation>Zeitspannen</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Die Zeiten hier richten sich nach jener Uhr.</translation></message>
 <message><source>Tiny programs</source><translation>Winzige Programme</translation></message>

@@ -232,8 +232,6 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
-<message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
-<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
@@ -532,7 +530,6 @@
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
 <message><source>Compare models</source><translation>Porównaj modele</translation></message>
-<message><source>Compare runs</source><translation>Porównaj przebiegi</translation></message>
 <message><source>Compare with training alone</source><translation>Porównaj z treningiem w pojedynkę</translation></message>
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
@@ -582,6 +579,7 @@
 <message><source>Cryptarithm</source><translation>Kryptarytm</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
+<message><source>Dashed: peers.</source><translation>Kreskowana: peery.</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
@@ -652,6 +650,8 @@
 <message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
+<message><source>Examples of its own from which your model learned</source><translation>Własne przykłady, z których twój model się uczył</translation></message>
+<message><source>Examples of peers from which your model learned</source><translation>Przykłady peerów, z których twój model się uczył</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
@@ -991,6 +991,7 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Zmniejsz learning.local albo zwiększ learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
+<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Im niżej, tym lepiej model pasuje do tego, z czego się uczy. Może być poniżej 0.</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
 <message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
@@ -1039,6 +1040,7 @@
 <message><source>Model</source><translation>Model</translation></message>
 <message><source>Models</source><translation>Modele</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modele i zapisane stany zajmują %1 GB, ponad limit %2 GB: to, co zostało, jest potrzebne.</translation></message>
+<message><source>Models of other computers</source><translation>Modele innych komputerów</translation></message>
 <message><source>Models of type %1 need another version of MLX.</source><translation>Modele typu %1 wymagają innej wersji MLX.</translation></message>
 <message><source>Models of type %1 need torch, which is not installed.</source><translation>Modele typu %1 wymagają torch, a nie jest zainstalowane.</translation></message>
 <message><source>Models of type %1 need transformers, which is not installed.</source><translation>Modele typu %1 wymagają transformers, a nie jest zainstalowane.</translation></message>
@@ -1365,10 +1367,12 @@
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
 <message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
+<message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Nagroda za odpowiedź, od 0 do 1. Gruba: trend. Blada: każda runda.</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
+<message><source>Right answers of the round, to questions your model trains on</source><translation>Dobre odpowiedzi w rundzie, na pytania, na których model się uczy</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
@@ -1418,7 +1422,6 @@
 <message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
-<message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Wszystkie %n w Postępach</numerusform><numerusform>Wszystkie %n w Postępach</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
@@ -1969,6 +1972,7 @@
 <message><source>Through seeds</source><translation>Przez węzły startowe</translation></message>
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
+<message><source>Time (s)</source><translation>Czas (s)</translation></message>
 <message><source>Time intervals</source><translation>Przedziały czasu</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Podane tu godziny są według tamtego zegara.</translation></message>
 <message><source>Tiny programs</source><translation>Malutkie programy</translation></message>
