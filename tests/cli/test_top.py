@@ -229,7 +229,7 @@ async def test_peers_scroll_and_sort_and_those_that_are_gone_come_last(home):
         await until(pilot, lambda: len(text(pilot.app.screen).splitlines()) == 12)
         assert "Peer 007" in text(pilot.app.screen)
         await pilot.press("right", "right", "right", "right")
-        await until_shown(pilot, "900")
+        await until_shown(pilot, "901")
 
 
 def names(pilot: "Pilot[int]") -> list[str]:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
-from waggle.gui.i18n.formatting import figure, plural, tr
+from waggle.gui.i18n.formatting import figure, later, plural, tr
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.state.story.slow_start import REASONS
 from waggle.gui.theme.theme import Theme
@@ -40,12 +40,13 @@ def steps_of(state: State) -> list[Step]:
     """The steps of the round, or of the start."""
     if state.phase != "preparing":
         return [Step(tr(TITLES[stage]), stage, step_state(stage, state), step_progress(stage, state)) for stage in STAGES]
-    preparing = state.preparing
-    done = preparing.done if preparing is not None else -1
-    parts = [preparing.part if preparing is not None and place == done else part for place, part in enumerate(REASONS)]
-    return [
-        Step(tr(part), "", "done" if place < done else "now" if place == done else "next") for place, part in enumerate(parts)
-    ]
+    done = state.preparing.done if state.preparing is not None else -1
+    steps = []
+    for place, part in enumerate(REASONS):
+        if place == done and state.preparing is not None:  # the engine may name it in other words
+            part = later("Downloading the model") if state.downloading is not None else state.preparing.part
+        steps.append(Step(tr(part), "", "done" if place < done else "now" if place == done else "next"))
+    return steps
 
 
 def step_state(stage: Stage, state: State) -> StepState:

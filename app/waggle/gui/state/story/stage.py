@@ -141,7 +141,7 @@ class Stage:
         if scene is not None and card is not None:
             others = tuple(scene.card if each.key == key else each for each in scene.others)
             self.scenes[scene.round] = replace(scene, card=card, others=others)
-            self._turned, self.rehearsal = self.clock(), None
+            self.round, self._turned, self.rehearsal = scene.round, self.clock(), None
 
     def go_to_newest(self) -> None:
         self.round, self.follows, self._turned, self.rehearsal = self.newest, True, self.clock(), None
