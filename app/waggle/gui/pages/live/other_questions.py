@@ -102,7 +102,7 @@ class OtherQuestions(QWidget):
     def fit(self, height: float) -> None:
         """Show as many as this height in pixels has room for.
 
-        All have their tries if there is room, and else those alone that were solved, as in the list of all answers.
+        All have their tries if there is room; else those that were solved, as in the list of all answers; else none.
         """
         self._height = height
         if (fitted := (self._cards, self.width(), height)) == self._fitted:
