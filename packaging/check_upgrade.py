@@ -13,7 +13,7 @@ from pathlib import Path
 
 import version
 
-ROUND = re.compile(r"^round (\d+):", re.MULTILINE)
+ROUND = re.compile(r"^Round (\d+):", re.MULTILINE)
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=version.ROOT, check=True)
     print(f"{earlier}, this, {earlier}: rounds {rounds}")
-    return 0 if rounds == list(range(9)) else 1
+    return 0 if rounds == list(range(1, 10)) else 1
 
 
 def play_rounds(source: Path, home: Path) -> list[int]:

@@ -212,6 +212,7 @@
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
+<message numerus="yes"><source>%n other questions</source><translation><numerusform>%n weitere Frage</numerusform><numerusform>%n weitere Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n Peer</numerusform><numerusform>%n Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n Frage ist länger, als dein Modell lesen kann.</numerusform><numerusform>%n Fragen sind länger, als dein Modell lesen kann.</numerusform></translation></message>
@@ -231,8 +232,6 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
-<message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
-<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
@@ -411,6 +410,7 @@
 <message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Fang neu an oder behalte das alte, dessen Gewichte gespeichert sind. Keines der Trainings geht verloren.</translation></message>
 <message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Fang neu an oder behalte, was das alte gelernt hat: Das kommt dann zu den neuen Gewichten hinzu. Keines der Trainings geht verloren.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Unter 100 % ruht es zwischen den Schritten.</translation></message>
+<message><source>Below: round %1, the last one before that.</source><translation>Darunter: Runde %1, die letzte davor.</translation></message>
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Blindtest: Welches ist welches?</translation></message>
 <message><source>Block</source><translation>Sperren</translation></message>
@@ -528,9 +528,8 @@
 <message><source>Closing; the engine keeps running.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
 <message><source>Collapse guard</source><translation>Kollapsschutz</translation></message>
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
-<message><source>Compare</source><translation>Vergleich</translation></message>
+<message><source>Compare</source><translation>Vergleichen</translation></message>
 <message><source>Compare models</source><translation>Modelle vergleichen</translation></message>
-<message><source>Compare runs</source><translation>Läufe vergleichen</translation></message>
 <message><source>Compare with training alone</source><translation>Mit Training allein vergleichen</translation></message>
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
@@ -580,6 +579,7 @@
 <message><source>Cryptarithm</source><translation>Buchstabenrechnung</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
+<message><source>Dashed: peers.</source><translation>Gestrichelt: Peers.</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
@@ -650,6 +650,8 @@
 <message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
+<message><source>Examples of its own from which your model learned</source><translation>Eigene Beispiele, aus denen dein Modell gelernt hat</translation></message>
+<message><source>Examples of peers from which your model learned</source><translation>Beispiele von Peers, aus denen dein Modell gelernt hat</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
@@ -931,7 +933,6 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Letzte Minute: %n Runde, %1 richtig</numerusform><numerusform>Letzte Minute: %n Runden, %1 richtig</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
@@ -990,6 +991,7 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Senke learning.local, oder erhöhe learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
+<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Je niedriger, desto besser passt dein Modell zu dem, woraus es lernt. Kann unter 0 liegen.</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
 <message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
@@ -1038,6 +1040,7 @@
 <message><source>Model</source><translation>Modell</translation></message>
 <message><source>Models</source><translation>Modelle</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modelle und gespeicherte Stände belegen %1 GB, mehr als die Grenze von %2 GB: was übrig ist, wird gebraucht.</translation></message>
+<message><source>Models of other computers</source><translation>Modelle anderer Computer</translation></message>
 <message><source>Models of type %1 need another version of MLX.</source><translation>Modelle der Art %1 brauchen eine andere Version von MLX.</translation></message>
 <message><source>Models of type %1 need torch, which is not installed.</source><translation>Modelle der Art %1 brauchen torch, und das ist nicht installiert.</translation></message>
 <message><source>Models of type %1 need transformers, which is not installed.</source><translation>Modelle der Art %1 brauchen transformers, und das ist nicht installiert.</translation></message>
@@ -1313,8 +1316,8 @@
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die erste Runde beginnt.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die nächste Runde beginnt.</translation></message>
-<message><source>Questions and answers appear here when the engine is ready.</source><translation>Fragen und Antworten erscheinen hier, wenn die Engine bereit ist.</translation></message>
-<message><source>Questions and answers appear here when the engine runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn die Engine wieder läuft.</translation></message>
+<message><source>Questions and answers appear here once the model is loaded.</source><translation>Fragen und Antworten erscheinen hier, sobald das Modell geladen ist.</translation></message>
+<message><source>Questions and answers appear here when training runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn das Training wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
@@ -1326,9 +1329,7 @@
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Erhöhe sie, oder hebe sie auf: computer.traffic_kb in den Optionen.</translation></message>
 <message><source>Ransom note</source><translation>Erpresserbrief</translation></message>
 <message><source>Read %1 again</source><translation>%1 noch einmal lesen</translation></message>
-<message><source>Read all</source><translation>Alles lesen</translation></message>
 <message><source>Read it again</source><translation>Noch einmal lesen</translation></message>
-<message><source>Read less</source><translation>Weniger lesen</translation></message>
 <message><source>Read out what happened</source><translation>Vorlesen, was geschah</translation></message>
 <message><source>Reading %1.</source><translation>%1 wird gelesen.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Das Bild zu lesen dauert zu lange.</translation></message>
@@ -1366,10 +1367,12 @@
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
 <message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
+<message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Belohnung je Antwort, 0 bis 1. Kräftig: Trend. Blass: jede Runde.</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
+<message><source>Right answers of the round, to questions your model trains on</source><translation>Richtige Antworten der Runde, auf Fragen, mit denen dein Modell trainiert</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
@@ -1380,15 +1383,15 @@
 <message><source>Round</source><translation>Runde</translation></message>
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
+<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Runde %1 läuft. Darunter: Runde %2, die fertig ist</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
-<message><source>Round %1: %2</source><translation>Runde %1: %2</translation></message>
-<message><source>Round %1: %2 of %3 right</source><translation>Runde %1: %2 von %3 richtig</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
 <message><source>Round %2: %1 right</source><translation>Runde %2: %1 richtig</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
+<message><source>Rounds %2 to %3: %1 right</source><translation>Runden %2 bis %3: %1 richtig</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
 <message><source>Rule: %1</source><translation>Regel: %1</translation></message>
@@ -1419,7 +1422,6 @@
 <message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
-<message><source>Seconds</source><translation>Sekunden</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Unter Fortschritt ansehen</numerusform><numerusform>Alle %n unter Fortschritt</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Siehe computer.disk_gb.</translation></message>
@@ -1473,16 +1475,17 @@
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Kürzere Antworten können reisen: learning.max_new_tokens in den Optionen.</translation></message>
 <message><source>Shortest path</source><translation>Kürzester Weg</translation></message>
 <message><source>Show all</source><translation>Alle zeigen</translation></message>
+<message><source>Show answers</source><translation>Antworten zeigen</translation></message>
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show less</source><translation>Weniger zeigen</translation></message>
 <message><source>Show more</source><translation>Mehr zeigen</translation></message>
+<message><source>Show question</source><translation>Frage zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
-<message><source>Shown here: round %1, which is over</source><translation>Hier zu sehen: Runde %1, die vorbei ist</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
@@ -1969,6 +1972,7 @@
 <message><source>Through seeds</source><translation>Über Seeds</translation></message>
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
+<message><source>Time (s)</source><translation>Zeit (s)</translation></message>
 <message><source>Time intervals</source><translation>Zeitspannen</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Die Zeiten hier richten sich nach jener Uhr.</translation></message>
 <message><source>Tiny programs</source><translation>Winzige Programme</translation></message>
@@ -2543,7 +2547,6 @@
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, not marked yet</source><translation>richtig, noch unmarkiert</translation></message>
-<message><source>round</source><translation>Runde</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>

@@ -212,6 +212,7 @@
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
+<message numerus="yes"><source>%n other questions</source><translation><numerusform>%n inne pytanie</numerusform><numerusform>%n inne pytania</numerusform><numerusform>%n innych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
@@ -231,8 +232,6 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
-<message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
-<message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
@@ -411,6 +410,7 @@
 <message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Zacznij od nowa albo zostaw stary, którego wagi są zapisane. Żaden trening nie przepadnie.</translation></message>
 <message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Zacznij od nowa albo zachowaj to, czego nauczył się stary: trafi to do nowych wag. Żaden trening nie przepadnie.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Poniżej 100 % odpoczywa między krokami.</translation></message>
+<message><source>Below: round %1, the last one before that.</source><translation>Poniżej: runda %1, ostatnia przed tym.</translation></message>
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Ślepy test: zgadnij, co jest czym</translation></message>
 <message><source>Block</source><translation>Zablokuj</translation></message>
@@ -530,7 +530,6 @@
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
 <message><source>Compare models</source><translation>Porównaj modele</translation></message>
-<message><source>Compare runs</source><translation>Porównaj przebiegi</translation></message>
 <message><source>Compare with training alone</source><translation>Porównaj z treningiem w pojedynkę</translation></message>
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
@@ -580,6 +579,7 @@
 <message><source>Cryptarithm</source><translation>Kryptarytm</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
+<message><source>Dashed: peers.</source><translation>Kreskowana: peery.</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
@@ -650,6 +650,8 @@
 <message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
+<message><source>Examples of its own from which your model learned</source><translation>Własne przykłady, z których twój model się uczył</translation></message>
+<message><source>Examples of peers from which your model learned</source><translation>Przykłady peerów, z których twój model się uczył</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
@@ -931,7 +933,6 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
-<message numerus="yes"><source>Last minute: %n rounds, %1 right</source><translation><numerusform>Ostatnia minuta: %n runda, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rundy, %1 dobrze</numerusform><numerusform>Ostatnia minuta: %n rund, %1 dobrze</numerusform></translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
@@ -990,6 +991,7 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Zmniejsz learning.local albo zwiększ learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
+<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Im niżej, tym lepiej model pasuje do tego, z czego się uczy. Może być poniżej 0.</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
 <message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
@@ -1038,6 +1040,7 @@
 <message><source>Model</source><translation>Model</translation></message>
 <message><source>Models</source><translation>Modele</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modele i zapisane stany zajmują %1 GB, ponad limit %2 GB: to, co zostało, jest potrzebne.</translation></message>
+<message><source>Models of other computers</source><translation>Modele innych komputerów</translation></message>
 <message><source>Models of type %1 need another version of MLX.</source><translation>Modele typu %1 wymagają innej wersji MLX.</translation></message>
 <message><source>Models of type %1 need torch, which is not installed.</source><translation>Modele typu %1 wymagają torch, a nie jest zainstalowane.</translation></message>
 <message><source>Models of type %1 need transformers, which is not installed.</source><translation>Modele typu %1 wymagają transformers, a nie jest zainstalowane.</translation></message>
@@ -1313,8 +1316,8 @@
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się pierwsza runda.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się następna runda.</translation></message>
-<message><source>Questions and answers appear here when the engine is ready.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik będzie gotowy.</translation></message>
-<message><source>Questions and answers appear here when the engine runs again.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik znów ruszy.</translation></message>
+<message><source>Questions and answers appear here once the model is loaded.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy model będzie wczytany.</translation></message>
+<message><source>Questions and answers appear here when training runs again.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy trening znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
@@ -1326,9 +1329,7 @@
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Zwiększ go albo usuń: computer.traffic_kb w Ustawieniach.</translation></message>
 <message><source>Ransom note</source><translation>List z żądaniem okupu</translation></message>
 <message><source>Read %1 again</source><translation>Odczytaj ponownie %1</translation></message>
-<message><source>Read all</source><translation>Czytaj całość</translation></message>
 <message><source>Read it again</source><translation>Odczytaj ponownie</translation></message>
-<message><source>Read less</source><translation>Czytaj mniej</translation></message>
 <message><source>Read out what happened</source><translation>Odczytuj na głos, co się stało</translation></message>
 <message><source>Reading %1.</source><translation>Odczytywanie %1.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Odczytywanie obrazu trwa zbyt długo.</translation></message>
@@ -1366,10 +1367,12 @@
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
 <message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
+<message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Nagroda za odpowiedź, od 0 do 1. Gruba: trend. Blada: każda runda.</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
+<message><source>Right answers of the round, to questions your model trains on</source><translation>Dobre odpowiedzi w rundzie, na pytania, na których model się uczy</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
@@ -1380,15 +1383,15 @@
 <message><source>Round</source><translation>Runda</translation></message>
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
+<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Trwa runda %1. Poniżej: runda %2, już zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
-<message><source>Round %1: %2</source><translation>Runda %1: %2</translation></message>
-<message><source>Round %1: %2 of %3 right</source><translation>Runda %1: dobre %2 z %3</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Round %2: %1 right</source><translation>Runda %2: %1 dobrze</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
+<message><source>Rounds %2 to %3: %1 right</source><translation>Rundy od %2 do %3: %1 dobrze</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
 <message><source>Rounds; arrow keys go back and forth</source><translation>Rundy; strzałki przechodzą wstecz i naprzód</translation></message>
 <message><source>Rule: %1</source><translation>Reguła: %1</translation></message>
@@ -1419,7 +1422,6 @@
 <message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
-<message><source>Seconds</source><translation>Sekundy</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Wszystkie %n w Postępach</numerusform><numerusform>Wszystkie %n w Postępach</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
@@ -1473,16 +1475,17 @@
 <message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Krótsze odpowiedzi można przesłać: learning.max_new_tokens w Ustawieniach.</translation></message>
 <message><source>Shortest path</source><translation>Najkrótsza ścieżka</translation></message>
 <message><source>Show all</source><translation>Pokaż wszystko</translation></message>
+<message><source>Show answers</source><translation>Pokaż odpowiedzi</translation></message>
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show less</source><translation>Pokaż mniej</translation></message>
 <message><source>Show more</source><translation>Pokaż więcej</translation></message>
+<message><source>Show question</source><translation>Pokaż pytanie</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
-<message><source>Shown here: round %1, which is over</source><translation>Tu widać: rundę %1, już zakończoną</translation></message>
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
@@ -1969,6 +1972,7 @@
 <message><source>Through seeds</source><translation>Przez węzły startowe</translation></message>
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
+<message><source>Time (s)</source><translation>Czas (s)</translation></message>
 <message><source>Time intervals</source><translation>Przedziały czasu</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Podane tu godziny są według tamtego zegara.</translation></message>
 <message><source>Tiny programs</source><translation>Malutkie programy</translation></message>
@@ -2543,7 +2547,6 @@
 <message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, not marked yet</source><translation>dobrze, jeszcze nieoznaczone</translation></message>
-<message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>

@@ -58,7 +58,7 @@ def test_another_seed_is_another_run(written, capsys):
     run["settings"]["learning.seed"] = 12
     written.write_text(json.dumps(run))
     assert main.main(["repeat", str(written)]) == 1
-    assert "Round 0 differs:" in capsys.readouterr().out
+    assert "Round 1 differs:" in capsys.readouterr().out
 
 
 def test_the_file_has_the_seed_and_no_key(written, played):

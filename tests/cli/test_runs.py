@@ -35,8 +35,8 @@ def test_the_runs_of_a_node_are_listed_with_what_they_reached(folder, capsys):
     assert main.main(["runs", "--home", str(folder)]) == 0
     head, plain, dapo = capsys.readouterr().out.splitlines()
     assert head.split() == ["run", "rounds", "reward", "held", "out", "folder"]
-    assert plain.split() == ["plain", "0–39", "0.125", "10.0%", str(folder)]
-    assert dapo.split() == ["dapo", "40–79", "0.500", "45.0%", str(folder)]
+    assert plain.split() == ["plain", "1–40", "0.125", "10.0%", str(folder)]
+    assert dapo.split() == ["dapo", "41–80", "0.500", "45.0%", str(folder)]
     write_runs(folder.parent / "second", ("other", 0.25, 30))
     assert main.main(["runs", str(folder), str(folder.parent / "second"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["runs"]
@@ -52,7 +52,7 @@ def test_two_runs_are_compared_in_equal_parts_and_written(folder, tmp_path, caps
     assert main.main(["compare", "plain", "dapo", "--home", str(folder), "--write", str(file)]) == 0
     printed = capsys.readouterr().out
     assert "B solves more new questions." in printed
-    assert "36–39     0.125     0.500       10.0%       45.0%" in printed
+    assert "37–40     0.125     0.500       10.0%       45.0%" in printed
     compared = json.loads(file.read_text())
     assert [part["first"] for part in compared["parts"]] == list(range(0, 40, 4))
     assert all(part["reward"] == [0.125, 0.5] for part in compared["parts"])

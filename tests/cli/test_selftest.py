@@ -23,7 +23,7 @@ def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys,
     lines = capsys.readouterr().out.splitlines()
     assert "parameters" in lines[0]
     rounds = [line.split(":")[0] for line in lines[1:]]
-    assert rounds == [f"Round {number}" for number in range(len(rounds))]
+    assert rounds == [f"Round {number}" for number in range(1, len(rounds) + 1)]
     assert len(rounds) >= selftest.ROUNDS == 3, "one more may end before the engine hears that it is to stop"
     assert paths.Home(tmp_path).model.checkpoints.exists()
 
@@ -33,7 +33,7 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
     assert main.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
     output = capfd.readouterr()
     assert "There is no model in /nowhere" in output.err
-    assert "Round 0" not in output.out
+    assert "Round 1" not in output.out
 
 
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):

@@ -122,8 +122,8 @@ async def test_it_shows_the_loop_the_charts_the_peers_and_the_log_as_far_as_ther
         await until_shown(pilot, "Fair Lotus · kekVoMC6")
         for words in (
             "Waggle on berta   Maths swarm",
-            "Training in Maths swarm, round 38.",
-            "Round 38",
+            "Training in Maths swarm, round 39.",
+            "Round 39",
             "Peers: 1 train with you",
             *says,
         ):
@@ -134,7 +134,7 @@ async def test_it_shows_the_loop_the_charts_the_peers_and_the_log_as_far_as_ther
 
 async def test_the_charts_have_the_long_history_and_what_happens_now(home):
     async with engine_of(home) as engine, watching(home) as pilot:
-        await until_shown(pilot, "round 0")
+        await until_shown(pilot, "0 rounds")
         assert "▁" in text(pilot.app.screen)
         engine.publisher.publish(events.RoundCompleted(summary=replace(SUMMARY, round=40, reward=0.912)))
         await until_shown(pilot, "Reward 0.91, 40% right, of 41 rounds")
@@ -229,7 +229,7 @@ async def test_peers_scroll_and_sort_and_those_that_are_gone_come_last(home):
         await until(pilot, lambda: len(text(pilot.app.screen).splitlines()) == 12)
         assert "Peer 007" in text(pilot.app.screen)
         await pilot.press("right", "right", "right", "right")
-        await until_shown(pilot, "900")
+        await until_shown(pilot, "901")
 
 
 def names(pilot: "Pilot[int]") -> list[str]:
@@ -247,10 +247,10 @@ async def test_it_says_how_an_engine_ended_and_goes_on_with_the_next(home, caplo
     await until_shown(pilot, "The engine has stopped. Everything is kept.")
     await until(pilot, lambda: "p Pause" not in text(pilot.app.screen))
     async with engine_of(home, replace(CONTRIBUTING, round=39)):
-        await until_shown(pilot, "Training in Maths swarm, round 39.")
+        await until_shown(pilot, "Training in Maths swarm, round 40.")
     await until_shown(pilot, "The engine ended without saying why. `waggle log` may tell.")
     async with engine_of(home) as engine:
-        await until_shown(pilot, "Training in Maths swarm, round 38.")
+        await until_shown(pilot, "Training in Maths swarm, round 39.")
         await until(pilot, lambda: engine.publisher._listeners)
         engine.publisher.publish(events.EngineFailed(title="The disk is [b]full[/b].", advice="Make room."))
     await until_shown(pilot, "The engine has ended. The disk is [b]full[/b]. Make room.")

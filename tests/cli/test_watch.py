@@ -27,9 +27,9 @@ CONTRIBUTING = State(phase="contributing", round=38, stage="answer", answered=12
 
 def test_the_line_of_a_round_has_its_figures():
     line = round_line(SUMMARY, SCORE, 1)
-    assert line == "round    37  held-out  15.6%  reward 0.412  right  40%  peers 1 (3 groups)  400 tokens/s  2.1 GB  12.5 s"
+    assert line == "round    38  held-out  15.6%  reward 0.412  right  40%  peers 1 (3 groups)  400 tokens/s  2.1 GB  12.5 s"
     bare = round_line(replace(SUMMARY, memory=0, seconds=0.0, external=0), None, 0)
-    assert bare == "round    37  held-out      -  reward 0.412  right  40%  alone  0.0 s"
+    assert bare == "round    38  held-out      -  reward 0.412  right  40%  alone  0.0 s"
     assert "  8 groups of peers  " in round_line(replace(SUMMARY, external=8), SCORE, 0), "their authors have left"
     assert "  peers 2 (1 group)  " in round_line(replace(SUMMARY, external=1), SCORE, 2)
     assert line.startswith(cut := round_line(SUMMARY, SCORE, 1, 76))
@@ -46,8 +46,8 @@ def test_the_first_right_answer_names_whose_it_was_learned_from_as_the_list_of_p
 
 
 def test_the_live_line_says_what_happens_or_what_it_waits_for():
-    assert live_line(CONTRIBUTING) == "round 38: answering 12 of 64  with 1 peer"
-    assert live_line(replace(CONTRIBUTING, reach="alone", stage="learn")) == "round 38: learning  alone: nobody else is here"
+    assert live_line(CONTRIBUTING) == "round 39: answering 12 of 64  with 1 peer"
+    assert live_line(replace(CONTRIBUTING, reach="alone", stage="learn")) == "round 39: learning  alone: nobody else is here"
     paused = live_line(replace(CONTRIBUTING, phase="paused"))
     assert paused == "Paused by you: Paused. Nothing was lost. Continues when you resume."
     preparing = State(phase="preparing", preparing=events.Preparing(part="Opening the model", done=3, parts=7))
@@ -86,7 +86,7 @@ def test_a_terminal_gets_a_line_for_each_round_and_what_happens_now():
         raw += os.read(ours, 1 << 16)
     os.close(ours)
     text = CODES.sub("", raw.decode())
-    assert "round    37  held-out  15.6%  reward 0.412" in text
+    assert "round    38  held-out  15.6%  reward 0.412" in text
     assert "The disk\ufffd[2J is slow." in text
     assert "Stopped. Everything is kept." in text
     assert b"\x1b[2J" not in raw

@@ -266,10 +266,10 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
     visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-    assert {"Rounds", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
+    assert {"Round", "Test score", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
     for place in visible:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
-    head, place = view.horizontalHeader(), COLUMNS.index("Rounds")
+    head, place = view.horizontalHeader(), COLUMNS.index("Round")
     start, end = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
     above, below = head.grab().toImage(), view.viewport().grab().toImage()
     above, below = above.copy(0, 2, above.width(), above.height() - 6), below.copy(0, 0, below.width(), view.rowHeight(0) - 2)
@@ -313,7 +313,9 @@ def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int
     theme.set_text(percent)
     stepper = RoundStepper(theme)
     stepper.resize(1600, stepper.height())
-    stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
+    stepper.show_state(
+        State(phase="contributing", stage="judge")
+    )  # "Judge" and "judging", one below the other, go below their lines
     _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
     high = [
         QFontMetricsF(theme.font(role)).tightBoundingRect(words).height()
@@ -342,7 +344,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
                 assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room + 0.1) == title
             stepper.grab()
             assert all(tr(title) in stepper.toolTip() for title in TITLES.values()) == stepper.is_cut()
-            for wide, (_, when, words) in zip(widths, stepper._steps, strict=True):
+            for wide, (_, _, when, words) in zip(widths, stepper._steps, strict=True):
                 if when in HERE:
                     room = wide - 2 * CIRCLE - BESIDE - BEHIND
                     assert counts.elidedText(words, Qt.TextElideMode.ElideRight, room + 0.1) == words

@@ -252,7 +252,7 @@ def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: TellWin
     live.answers._menu_button.menu().actions()[2].trigger()
     first = live.answers.feed._cards[0]
     assert first._card is not None
-    assert (first._card.key, first._reader.text()) == ("Sums", "Read less")
+    assert (first._card.key, first._reader.text()) == ("Sums", "Show less")
 
 
 @pytest.mark.parametrize("name", ["progress.csv", "progress.png"])
@@ -595,7 +595,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
         assert "0" not in texts[page].splitlines()
     assert texts["you"].splitlines().count("Not read yet") == 4
     assert "You, as the swarm sees you" not in texts["you"]
-    assert "Questions and answers appear here when the engine is ready." in texts["live"]
+    assert "Questions and answers appear here once the model is loaded." in texts["live"]
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
     assert "Training does not wait for peers" not in texts["peers"]

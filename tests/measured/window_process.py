@@ -55,7 +55,6 @@ OPENING_BUTTONS = (
     "Open a file",
     "Open a folder",
     "Show as table",
-    "Compare models",
 )
 FAKE = Path(__file__).parents[1] / "gui" / "fake_engine.py"
 

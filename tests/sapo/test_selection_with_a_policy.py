@@ -383,6 +383,6 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     assert gathered.refusals == {b"a" * 38: {"too_long": 1}, b"b" * 38: {"teaches_nothing": 1}, b"c" * 38: {"unfamiliar": 1}}
     assert not {long.key, half_long.key, strange.key} & {each.group.key for each in learned.lessons if each.batch}
     lines = {(record.levelname, record.getMessage()) for record in caplog.records if record.name == selection.log.name}
-    assert ("INFO", f"round 0: 1 refused from {short_id(b'a' * 38)}: too_long") in lines
-    assert ("INFO", f"round 0: 1 refused from {short_id(b'c' * 38)}: unfamiliar") in lines
+    assert ("INFO", f"round 1: 1 refused from {short_id(b'a' * 38)}: too_long") in lines
+    assert ("INFO", f"round 1: 1 refused from {short_id(b'c' * 38)}: unfamiliar") in lines
     assert any(level == "DEBUG" and line.endswith("over_share_of_pull") for level, line in lines)

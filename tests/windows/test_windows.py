@@ -45,7 +45,7 @@ def test_the_doctor_has_no_complaint(rig, waggle, home):
 def test_three_rounds_are_played(rig, home, figures):
     tried = rig.run(PYTHON_PROGRAM, "-m", "waggle", "selftest", "--home", home, seconds=2 * START_SECONDS)
     figures["selftest_rc"] = tried.returncode
-    figures["rounds"] = len(re.findall(r"^round \d+:", tried.stdout, re.MULTILINE))
+    figures["rounds"] = len(re.findall(r"^Round \d+:", tried.stdout, re.MULTILINE))
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert figures["rounds"] == 3
 

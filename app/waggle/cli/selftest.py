@@ -14,6 +14,7 @@ from waggle.cli.shared.printing import add_stdio, say_for
 from waggle.core import settings
 from waggle.core.errors import EngineError
 from waggle.core.message import Figure, Message
+from waggle.core.round_number import round_number
 from waggle.protocol import events
 
 ROUNDS = 3
@@ -55,7 +56,7 @@ def _lines(event: object) -> tuple[str, ...]:
             where = event.backend, event.device, event.device_reason
             return (Message("%1 on %2 (%3), %4, %5 parameters", *where, event.model, Figure(event.parameters)),)
         case events.RoundCompleted(summary=summary):
-            values = summary.round, Figure(summary.reward, 3), Figure(summary.tokens), Figure(summary.seconds, 1)
+            values = round_number(summary.round), Figure(summary.reward, 3), Figure(summary.tokens), Figure(summary.seconds, 1)
             return (Message("Round %1: reward %2, %3 tokens in %4 s", *values),)
         case events.EngineFailed():
             return event.title, event.advice, event.detail

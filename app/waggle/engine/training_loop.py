@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import CharterError, CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.core.message import Message
+from waggle.core.round_number import round_number
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -163,8 +164,8 @@ class TrainingLoop:
                         run=self._plan.run,
                     )
         log.debug(
-            "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
-            summary.local, summary.external,
+            "round %d: %.1f s, %d tokens, %d local and %d external groups", round_number(number), summary.seconds,
+            summary.tokens, summary.local, summary.external,
         )  # fmt: skip
         self._save_and_publish(summary, epoch, successes, taught)
 
@@ -185,7 +186,8 @@ class TrainingLoop:
         was_left_out, self._was_left_out = self._was_left_out, updated.left_out == "not_finite"
         if self._was_left_out and not was_left_out:
             warning = events.Warned(
-                title=Message("Round %1 taught something that is no number.", updated.round), advice=Message("It was left out.")
+                title=Message("Round %1 taught something that is no number.", round_number(updated.round)),
+                advice=Message("It was left out."),
             )
             self._call.publish(warning)
 
@@ -237,7 +239,7 @@ class TrainingLoop:
             try:
                 result = store()
             except (CheckpointError, HistoryError) as error:
-                log.info("round %d is not stored, retry in %.0f s: %s", self.round - 1, self._plan.retry_seconds, error)
+                log.info("round %d is not stored, retry in %.0f s: %s", self.round, self._plan.retry_seconds, error)
                 self._call.report_blocker(error)
                 self._gate.sleep(self._plan.retry_seconds)
                 continue

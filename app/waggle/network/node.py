@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from waggle.core.peer_id import is_peer_id, short_id
+from waggle.core.round_number import round_number
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.directory_cache import DirectoryCache
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
@@ -200,7 +201,7 @@ class SwarmNode:
         if len(sound) < len(groups):
             log.debug(
                 "round %d: %d groups are not shared: their size, or the length or characters of a text, may not travel",
-                number,
+                round_number(number),
                 len(groups) - len(sound),
             )
         if not sound or self._loop is None:

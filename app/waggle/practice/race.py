@@ -16,6 +16,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.core.round_number import round_number
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial
@@ -127,6 +128,6 @@ def _new_first_successes(lane: Lane, trial: Trial, known: int) -> Iterator[First
     datasets = [specialty.dataset for specialty in first_swarm().specialties]
     for aha in trial.log.ahas[known:]:
         yield FirstSolved(
-            lane=lane, round=aha.round + 1, racer=aha.node, specialty=datasets.index(aha.specialty),
+            lane=lane, round=round_number(aha.round), racer=aha.node, specialty=datasets.index(aha.specialty),
             learned_from=None if aha.learned_from < 0 else aha.learned_from,
         )  # fmt: skip

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from waggle.core.errors import ExtensionError
 from waggle.core.message import Message
 from waggle.core.peer_id import short_id
+from waggle.core.round_number import round_number
 from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator
@@ -475,7 +476,7 @@ def _log(number: int, decisions: Sequence[Decision]) -> None:
     for (origin, reason, is_refusal), weights in by_peer.items():
         peer = short_id(origin)
         if is_refusal:
-            log.info("round %d: %d refused from %s: %s", number, len(weights), peer, reason.value)
+            log.info("round %d: %d refused from %s: %s", round_number(number), len(weights), peer, reason.value)
         else:
             percent = 100 * sum(weights) / len(weights)
-            log.debug("round %d: %d from %s count %.0f%%: %s", number, len(weights), peer, percent, reason.value)
+            log.debug("round %d: %d from %s count %.0f%%: %s", round_number(number), len(weights), peer, percent, reason.value)

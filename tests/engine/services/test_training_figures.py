@@ -71,7 +71,7 @@ def test_the_figures_are_of_this_swarm_and_of_rounds_before_this_start_too(histo
     assert [(each.dataset, each.right) for each in training.held_out.specialties] == [("logic", 2), ("grids", 5)]
     assert (training.reward, training.entropy, training.learning_rate, training.tokens_per_second) == (0.2, 1.5, 2e-5, 50.0)
     assert (training.company, training.connected, training.members, training.fingerprint) == ("alone", 1, 0, "abcd1234")
-    assert training.says == "Round 3: picking questions, alone: nobody else is here."
+    assert training.says == "Round 4: picking questions, alone: nobody else is here."
 
 
 def test_without_a_node_there_are_no_figures_and_before_a_round_those_that_are_known(history: History) -> None:
@@ -87,7 +87,7 @@ def test_a_page_that_may_be_open_to_everybody_does_not_tell_why_somebody_waits(h
         history, READY, events.RulesChecked(decision=decision), events.PhaseChanged(phase="waiting", round=2)
     )()  # fmt: skip
     assert training
-    assert training.says == "Waiting in round 2 for a better moment."
+    assert training.says == "Waiting in round 3 for a better moment."
     assert "game" not in repr(training)
 
 

@@ -284,7 +284,7 @@ def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
     node.play()
     (tmp_path / "journal-r00000001").mkdir()
     node.learn()
-    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+    with pytest.raises(CheckpointError, match="Round 2 could not be saved"):
         node.keep()
     (tmp_path / "journal-r00000001").rmdir()
     node.round -= 1
@@ -316,7 +316,7 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
     node = Node(tmp_path)
     in_the_way = tmp_path / f".writing-{os.getpid()}"
     in_the_way.write_text("")
-    with pytest.raises(CheckpointError, match="Round 0 could not be saved"):
+    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
         node.play()
 
 

@@ -291,8 +291,8 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(theme: Theme, qt
     tray_icon, commands = TrayIcon(theme), list[AnyCommand]()
     tray_icon.commanded.connect(commands.append)
     tray_icon.show_state(CONTRIBUTING)
-    assert "Training in Maths swarm, round 7." in tray_icon.icon.toolTip()
-    assert visible_actions(tray_icon) == ["Training: Training in Maths swarm, round 7.", "Open Waggle", "Pause",
+    assert "Training in Maths swarm, round 8." in tray_icon.icon.toolTip()
+    assert visible_actions(tray_icon) == ["Training: Training in Maths swarm, round 8.", "Open Waggle", "Pause",
                            "Pause for a while", "Quit"]  # fmt: skip
     tray_icon._pause.trigger()
     tray_icon.show_state(replace(CONTRIBUTING, phase="paused"))

@@ -32,10 +32,10 @@ def curve_of(theme: Theme, qtbot: QtBot, state: State) -> ScoreCurve:
 
 
 def test_each_score_and_first_answer_is_told_where_it_is_drawn(theme: Theme, qtbot: QtBot) -> None:
-    aha = events.Aha(round=50, at=START, specialty="Fractions", origin="idotter", name="Brisk Otter")
+    aha = events.Aha(round=49, at=START, specialty="Fractions", origin="idotter", name="Brisk Otter")
     curve = curve_of(theme, qtbot, State(ready=ready(), held_out=(score(0, 0), score(100, 40)), ahas=(aha,)))
     top = curve._ticks()[-1]
-    assert curve.words_at(curve._at(100, 0.4, top)) == "Round 100: 40 of 100 right"
+    assert curve.words_at(curve._at(100, 0.4, top)) == "After 100 rounds: 40 of 100 right"
     middle = curve._at(50, 0.2, top)
     assert curve._aha_point(aha, top) == middle, "on the curve between two scores"
     assert curve.words_at(middle) == "First right answer in Fractions, after Brisk Otter · idotter was right"

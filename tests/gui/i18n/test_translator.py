@@ -266,7 +266,7 @@ def test_what_was_set_aside_is_told_with_its_reason(reason: str) -> None:
 def test_figures_are_written_as_is_the_custom() -> None:
     translator.use("de")
     assert figure(12_480) == "12\u202f480"
-    card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_480, at=0.0)
+    card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_479, at=0.0)
     assert "12\u202f480" in question_card._time_text(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
@@ -386,7 +386,7 @@ def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, th
     translator.use(spoken)
     stepper, stages = RoundStepper(theme), StageProgress(theme)
     stepper.resize(800, 40)
-    stepper.show_state(State(stage="draw"))
+    stepper.show_state(State(phase="contributing", stage="draw"))
     stages.show_stage(1, 6)
     for widget in (stepper, stages):
         places = inked(widget, theme.colour("accent"))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.state import chart_series
-from waggle.protocol.events import HeldOutMeasured, HeldOutScore, RoundSummary, TrainingHistory
+from waggle.protocol.events import Aha, HeldOutMeasured, HeldOutScore, RoundSummary, TrainingHistory
 from waggle.protocol.state import State, apply
 
 
@@ -54,9 +54,13 @@ def test_elapsed_counts_work_and_bridges_thinned_history() -> None:
 
 def test_scores_stand_where_their_round_ended() -> None:
     rounds = [summary(0), summary(1), summary(2)]
-    scores = [HeldOutScore(round=n, at=0.0, right=1, total=10) for n in (-1, 0, 2, 9)]
+    scores = [HeldOutScore(round=n, at=0.0, right=1, total=10) for n in (0, 1, 3, 9)]
     assert chart_series.event_positions(scores, rounds, "elapsed") == [0.0, 10.0, 30.0, 30.0]
-    assert chart_series.event_positions(scores, rounds, "round") == [-1.0, 0.0, 2.0, 9.0]
+    assert chart_series.event_positions(scores, rounds, "round") == [0.0, 1.0, 3.0, 9.0]
+    ahas = [Aha(round=index, at=0.0, specialty="Logic") for index in (0, 2)]
+    assert chart_series.event_positions(ahas, rounds, "elapsed") == [10.0, 30.0], "at the end of their round"
+    assert chart_series.event_positions(ahas, rounds, "round") == [1.0, 3.0]
+    assert chart_series.round_positions(rounds, "round") == [1.0, 2.0, 3.0], "the first round is round 1"
 
 
 def test_a_pause_is_found_between_neighbours_only() -> None:

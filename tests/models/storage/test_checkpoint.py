@@ -144,7 +144,7 @@ def test_another_models_checkpoint_is_refused_and_left_alone(policy, root):
 def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(policy, root, tmp_path):
     save(root, policy, state(1))
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+    with pytest.raises(CheckpointError, match="Round 2 could not be saved"):
         save(tmp_path / "file", policy, state(2))
     assert load_newest(root, policy, "b")[0] == state(1)
 
@@ -163,7 +163,7 @@ def narrow(policy):
 def test_what_was_half_written_when_the_disk_said_no_takes_no_room(policy, root, narrow):
     save(root, policy, state(1))
     narrow()
-    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+    with pytest.raises(CheckpointError, match="Round 2 could not be saved"):
         save(root, policy, state(2))
     assert [path.name for path in root.iterdir()] == ["r00000001"]
 

@@ -59,7 +59,7 @@ def status(training: TrainingStatus | None) -> SwarmStatus:
 def test_the_page_of_a_lone_node_begins_with_what_its_own_model_does() -> None:
     words = read(status(ALONE)).words
     for part in (
-        "brisk otter abcd1234 trains Starter 2.1M on cpu.", "Round 37: answering, alone", "34 of 136, before round 30",
+        "brisk otter abcd1234 trains Starter 2.1M on cpu.", "Round 37: answering, alone", "34 of 136, after round 30",
         "Nobody else has shared anything lately.", "30 of 60", "2e-05", "1.2 GB", "12% right",
     ):  # fmt: skip
         assert part in words

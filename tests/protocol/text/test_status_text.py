@@ -76,7 +76,7 @@ TABLE = [
     (State(phase="paused", preparing=RELEARNING, until=100.0), "Paused by you", f"Paused until {moment(100.0, 0.0)}.", "resume"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", f"Paused until {moment(100.0, 0.0)}.", "resume"),
-    (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
+    (State(phase="finishing", round=8), "Finishing", "Finishing round 9, then pausing.", "pause_now"),
     (State(phase="contributing", decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
     (State(phase="finishing", round=8, decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
     (State(phase="contributing", decision=WAITING), "Finishing", "Finishing this step, then waiting.", "anyway"),
@@ -117,7 +117,7 @@ TABLE = [
     (
         State(phase="contributing", ready=READY, round=812, reach="connected", peers={"a": PEER}),
         "Training",
-        "Training in Maths swarm, round 812.",
+        "Training in Maths swarm, round 813.",
         "pause",
     ),
     (
@@ -146,7 +146,7 @@ TABLE = [
         "pause",
     ),
     (State(phase="contributing", reach="solo"), "Training", "Training in the swarm begins in a moment.", "pause"),
-    (State(phase="contributing", reach="solo", stage="draw"), "Training", "Training in the swarm, round 0.", "pause"),
+    (State(phase="contributing", reach="solo", stage="draw"), "Training", "Training in the swarm, round 1.", "pause"),
 ]
 
 

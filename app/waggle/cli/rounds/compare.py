@@ -9,6 +9,7 @@ from waggle.cli.rounds.runs import home_of, share_text
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
+from waggle.core.round_number import round_number
 from waggle.engine.storage import runs
 from waggle.engine.storage.runs import Comparison, Run, RunFacts
 
@@ -42,7 +43,8 @@ def _lines(compared: Comparison) -> list[str]:
     for part in compared.parts:
         rewards = "  ".join(f"{reward:8.3f}" for reward in part.reward)
         scores = "  ".join(f"{share_text(score):>10}" for score in part.held_out)
-        lines.append(f"{f'{part.first}–{part.last}':>11}  {rewards}  {scores}")
+        span = f"{round_number(part.first)}–{round_number(part.last)}"
+        lines.append(f"{span:>11}  {rewards}  {scores}")
     return [
         *lines,
         "",

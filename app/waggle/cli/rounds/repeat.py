@@ -13,6 +13,7 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
 from waggle.core.errors import HistoryError
 from waggle.core.message import Message
+from waggle.core.round_number import round_number
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import run_file
@@ -80,10 +81,10 @@ def _play(before: RunFile, home: paths.Home, *, quiet: bool) -> tuple[str, int]:
             if ready is not None and (ready.base, ready.charter) != (before.base, before.charter):
                 return "It is not the same model, or not the same swarm.", same
             if differences := run_file.differences(then, now):
-                return f"Round {then.round} differs: {', '.join(differences)}.", same
+                return f"Round {round_number(then.round)} differs: {', '.join(differences)}.", same
             same += 1
             if not quiet:
-                say(f"round {now.round}: the same, reward {now.reward:.3f}")
+                say(f"round {round_number(now.round)}: the same, reward {now.reward:.3f}")
     return ("" if same == len(before.rounds) else f"It ended after {same} rounds."), same
 
 

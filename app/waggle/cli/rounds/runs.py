@@ -5,6 +5,7 @@ import argparse
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
+from waggle.core.round_number import round_number
 from waggle.engine.storage import runs
 from waggle.engine.storage.runs import RunFacts
 
@@ -34,7 +35,7 @@ def home_of(folder: str) -> paths.Home:
 
 
 def _line(fact: RunFacts, width: int) -> str:
-    span = f"{fact.first}–{fact.last}"
+    span = f"{round_number(fact.first)}–{round_number(fact.last)}"
     return f"{fact.name:<{width}}  {span:>11}  {fact.reward:6.3f}  {share_text(fact.held_out):>8}  {fact.folder}"
 
 

@@ -4,6 +4,7 @@ import sys
 
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
+from waggle.core.round_number import round_number
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.company import with_whom
@@ -13,7 +14,7 @@ from waggle.protocol.text.status_text import DOING, sentence
 def round_line(summary: RoundSummary, score: HeldOutScore | None, peers: int, width: int = sys.maxsize) -> str:
     """One finished round: its number, the last held-out score, reward, peers, speed and memory, as far as `width` has room."""
     parts = [
-        f"round {summary.round:>5}",
+        f"round {round_number(summary.round):>5}",
         f"held-out {score.right / score.total:>6.1%}" if score is not None and score.total else "held-out      -",
         f"reward {summary.reward:.3f}",
         f"right {summary.solved:>4.0%}",
@@ -52,7 +53,7 @@ def live_line(state: State) -> str:
         doing = DOING[state.stage] if state.stage is not None else "beginning"
         count = f" {state.answered} of {state.answers_expected}" if state.stage == "answer" else ""
         later = f"  {summary.word}: {summary.says}" if state.phase == "finishing" else ""
-        return plain(f"round {state.round}: {doing}{count}  {with_whom(state)}{later}")
+        return plain(f"round {round_number(state.round)}: {doing}{count}  {with_whom(state)}{later}")
     if state.phase in HALTED_PHASES or state.waits_for_choice:
         return plain(f"{summary.word}: {summary.says} {summary.detail}".strip())
     return plain(f"{summary.word}: {summary.says}")

@@ -13,6 +13,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
+from waggle.core.round_number import round_number
 from waggle.core.stored_data import RECORD
 from waggle.core.system import file_moves
 from waggle.protocol import events, events_models, events_swarms, json_lines
@@ -187,9 +188,9 @@ def _log_event(event: AnyEvent) -> None:
     """Log the events that a person may look for later."""
     match event:
         case events.Ready():
-            log.info("ready: round %d, %s on %s, %s", event.round, event.model, event.device, event.swarm)
+            log.info("ready: round %d, %s on %s, %s", round_number(event.round), event.model, event.device, event.swarm)
         case events.PhaseChanged():
-            log.info("%s, round %d", event.phase, event.round)
+            log.info("%s, round %d", event.phase, round_number(event.round))
         case events.Warned():
             log.info("warned: %s %s", event.title, event.advice)
         case events_swarms.SwarmUndecided():  # also on stderr: an engine without a window waits until somebody reads this

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from waggle.core.message import plain
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.engine.storage.history import History
 from waggle.network.web.training_status import AhaStatus, HeldOutStatus, SpecialtyScore, TrainingStatus
 from waggle.protocol import events, figures
@@ -102,11 +103,11 @@ def _held_out(score: events.HeldOutScore, specialties: Sequence[events.Specialty
 def _sentence(state: State) -> str:
     match state.phase:
         case "contributing" | "finishing":
-            return f"Round {state.round}: {DOING[state.stage or STAGES[0]]}, {with_whom(state)}."
+            return f"Round {round_number(state.round)}: {DOING[state.stage or STAGES[0]]}, {with_whom(state)}."
         case "paused":
-            return f"Paused in round {state.round}."
+            return f"Paused in round {round_number(state.round)}."
         case "waiting":
-            return f"Waiting in round {state.round} for a better moment."
+            return f"Waiting in round {round_number(state.round)} for a better moment."
         case _:
             return "Not training now."
 

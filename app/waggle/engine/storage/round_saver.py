@@ -157,7 +157,7 @@ class RoundSaver:
             )
         except OSError as error:
             raise CheckpointError(
-                Message("Round %1 could not be saved: %2.", saved.round - 1, fault_of(error).reason),
+                Message("Round %1 could not be saved: %2.", saved.round, fault_of(error).reason),
                 in_turn(Message("The rounds before are kept."), fault_of(error).advice),
             ) from error
         self._journal_bytes += size

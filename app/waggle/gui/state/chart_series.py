@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.round_number import round_number
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.figures import held_out_scores
 from waggle.protocol.state import State
@@ -90,7 +91,7 @@ def round_positions(summaries: Sequence[RoundSummary], axis: Axis) -> list[float
     """The x position of each round."""
     match axis:
         case "round":
-            return [float(summary.round) for summary in summaries]
+            return [float(round_number(summary.round)) for summary in summaries]
         case "elapsed":
             return seconds_worked(summaries)
         case "clock":
@@ -98,15 +99,16 @@ def round_positions(summaries: Sequence[RoundSummary], axis: Axis) -> list[float
 
 
 def event_positions(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
-    """The x position of each held-out score or aha, on the axis of these rounds."""
+    """The x position of each held-out score or aha, on the axis of these rounds: after the round that it followed or came in."""
+    ends = [item.round if isinstance(item, HeldOutScore) else round_number(item.round) for item in items]
     match axis:
         case "round":
-            return [float(item.round) for item in items]
+            return [float(end) for end in ends]
         case "clock":
             return [item.at for item in items]
         case "elapsed":
             numbers, worked = [summary.round for summary in summaries], [0.0, *seconds_worked(summaries)]
-            return [worked[min(bisect_left(numbers, item.round + 1), len(worked) - 1)] for item in items]
+            return [worked[min(bisect_left(numbers, end), len(worked) - 1)] for end in ends]
 
 
 def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:

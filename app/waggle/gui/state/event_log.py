@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from waggle.core.log import RedactingFormatter
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import local, tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
@@ -38,7 +39,7 @@ def entry_of(event: AnyEvent) -> LogEntry | None:
         case events.Ready():
             words = f"Ready: {event.model} on {event.device}, Waggle {event.version}, protocol {event.protocol}"
         case events.PhaseChanged():
-            words = f"Now {event.phase}, round {event.round}"
+            words = f"Now {event.phase}, round {round_number(event.round)}"
         case events.EngineFailed():
             words = f"Failed: {event.title} {event.advice} {event.detail}"
         case events.EngineGone() if event.host:
@@ -58,7 +59,7 @@ def entry_of(event: AnyEvent) -> LogEntry | None:
         case events.CheckpointSetAside():
             words = f"A saved state was set aside: {event.reason}"
         case events.HeldOutMeasured():
-            words = f"Held-out score: {event.score.right} of {event.score.total} at round {event.score.round}"
+            words = f"Held-out score: {event.score.right} of {event.score.total} after round {event.score.round}"
         case events.EngineStopped():
             words = f"The engine left after round {event.round}"
         case _:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from waggle import __version__
 from waggle.core.message import plain
+from waggle.core.round_number import round_number
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State
@@ -45,7 +46,8 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
     if state.ready is not None:
         ready = state.ready
         parts.append(f"{ready.model}, {ready.backend} on {ready.device}, {ready.threads} of {ready.cores} cores")
-    parts.append(f"round {state.round}, saved round {state.saved_round}, event {state.seq}, {len(state.members)} members")
+    saved = "" if state.saved_round is None else f", saved after round {state.saved_round}"
+    parts.append(f"round {round_number(state.round)}{saved}, event {state.seq}, {len(state.members)} members")
     if state.problem is not None and state.problem.detail:
         parts.append(state.problem.detail)
     lines = list(log)[:LINES]

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import clock, date_of, day, figure, one_line, peer_name, tooltip_text, tr
 from waggle.gui.state.story.namesakes import Namesakes, short_name
 from waggle.gui.theme.theme import Theme
@@ -24,7 +25,7 @@ def aha_cells(aha: Aha) -> tuple[str, str]:
         whose = tr("round %1, from %2").replace("%2", one_line(aha.name) or peer_name("", aha.origin))
     else:
         whose = tr("round %1, found by itself")
-    return specialty, whose.replace("%1", figure(aha.round))
+    return specialty, whose.replace("%1", figure(round_number(aha.round)))
 
 
 class _AhaDelegate(QStyledItemDelegate):
@@ -121,7 +122,7 @@ class AhaList(QListWidget):
             who = (
                 tr("from %1").replace("%1", short_name(aha.name, aha.origin, self._several)) if taught else tr("found by itself")
             )
-            when = f"{tr('Round %1').replace('%1', figure(aha.round))}, {day(date_of(aha.at))} {clock(aha.at)}"
+            when = f"{tr('Round %1').replace('%1', figure(round_number(aha.round)))}, {day(date_of(aha.at))} {clock(aha.at)}"
             item = QListWidgetItem("\n".join((f"{figure(number)}  {specialty}", who, when)))
             item.setToolTip(tooltip_text(f"{specialty}: {whose}{f' ({fingerprint(aha.origin)})' if taught else ''}"))
             item.setData(Qt.ItemDataRole.UserRole, taught)

@@ -145,7 +145,7 @@ def save(root: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
         return _save(root, temporary, policy, saved)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            Message("Round %1 could not be saved: %2.", saved.round - 1, error),
+            Message("Round %1 could not be saved: %2.", saved.round, error),
             "The checkpoints before are kept. Make room on the disk.",
         ) from error
     finally:

@@ -76,8 +76,8 @@ def _chart(model: str, curves: list[ScoreCurve]) -> str:
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Right answers of {escape(model)} by rounds">'
-        f'{grid}{lines}<text class="across" x="{LEFT_MARGIN}" y="{TOP + HEIGHT + 18}">round 0</text>'
-        f'<text class="across" x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">its own round {last}</text></svg>'
+        f'{grid}{lines}<text class="across" x="{LEFT_MARGIN}" y="{TOP + HEIGHT + 18}">0 rounds</text>'
+        f'<text class="across" x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">{last} of its own</text></svg>'
     )
 
 
@@ -96,7 +96,7 @@ def _line(curve: ScoreCurve, places: list[tuple[float, float, float, float, Scor
 
 def _words(curve: ScoreCurve, point: ScorePoint) -> str:
     nodes = "1 node" if point.nodes == 1 else f"{point.nodes} nodes"
-    return f"{NAMES[curve.together]}, around round {point.round}: {point.right} of {point.total} right, {nodes}"
+    return f"{NAMES[curve.together]}, after about {point.round} rounds: {point.right} of {point.total} right, {nodes}"
 
 
 def _apart(ends: dict[bool, float]) -> dict[bool, float]:
@@ -123,7 +123,7 @@ def _table(comparison: Comparison) -> str:
     rows = "".join(_row(place, entrant) for place, entrant in enumerate(comparison.entrants[:MAX_ROWS], 1))
     return (
         '<section class="below wide"><h2>Leaderboard</h2><p class="note">By each node’s last hour of answers; self-reported.</p>'
-        '<table><tr><th>Place</th><th>Name</th><th>Model</th><th>Trained</th><th class="number">Round</th>'
+        '<table><tr><th>Place</th><th>Name</th><th>Model</th><th>Trained</th><th class="number">Rounds</th>'
         f'<th class="number">Right</th><th class="number">95% interval</th></tr>{rows}</table></section>'
     )
 

@@ -7,6 +7,7 @@ models and specialties come from strangers, so every one of them is escaped.
 from html import escape
 
 from waggle import __version__
+from waggle.core.round_number import round_number
 from waggle.network.web import leaderboard_page, training_metrics, training_page
 from waggle.network.web.page_frame import framed
 from waggle.network.web.prometheus import metric
@@ -156,7 +157,7 @@ def _members(status: SwarmStatus) -> str:
 def _member(member: MemberStatus, now: float) -> str:
     return (
         f'<tr><td>{escape(member.name)} <span class="key">{escape(member.fingerprint)}</span></td>'
-        f'<td>{escape(member.model) or UNNAMED}</td><td class="number">{member.round}</td>'
+        f'<td>{escape(member.model) or UNNAMED}</td><td class="number">{round_number(member.round)}</td>'
         f'<td class="number">{member.groups}</td><td class="number">{member.reward:.2f}</td>'
         f'<td class="number">{_span(now - member.seen_at)} ago</td></tr>'
     )

@@ -27,7 +27,7 @@ def lines(training: TrainingStatus) -> list[str]:
     }  # fmt: skip
     return [
         *metric("waggle_node_info", "gauge", "This node, whose model trains", [(about, 1)]),
-        *metric("waggle_node_round", "gauge", "The round in progress", [({}, training.round)]),
+        *metric("waggle_node_round", "gauge", "The round in progress, counted from 0", [({}, training.round)]),
         *metric(
             "waggle_node_phase", "gauge", "1 for what the engine does now",
             [({"phase": phase}, int(phase == training.phase)) for phase in PHASES],
@@ -47,7 +47,7 @@ def lines(training: TrainingStatus) -> list[str]:
             "waggle_node_held_out_ratio", "gauge", "Share of right answers to all reserved questions",
             [({}, score.right / score.total if score and score.total else None)],
         ),
-        *metric("waggle_node_held_out_round", "gauge", "The round before which that was measured",
+        *metric("waggle_node_held_out_round", "gauge", "Rounds after which that was measured",
             [({}, score.round if score else None)],
         ),
         *metric("waggle_node_held_out_right", "gauge", "Right answers to the reserved questions of a specialty",

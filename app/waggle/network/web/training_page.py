@@ -5,6 +5,7 @@ Titles of specialties come from charters, which strangers write, so they are esc
 
 from html import escape
 
+from waggle.core.round_number import round_number
 from waggle.network.web.training_status import HeldOutStatus, TrainingStatus
 
 WIDTH, HEIGHT = 720, 160  # of the chart, in SVG units
@@ -30,10 +31,10 @@ def _figures(training: TrainingStatus) -> list[str]:
     some = ", on a few questions" if score and score.early else ""
     connected = f", {training.connected} connected" if training.connected else ""
     figures = (
-        (str(training.round), "round", training.phase),
+        (str(round_number(training.round)), "round", training.phase),
         (
             _percent(score.right / score.total if score and score.total else None), "of new questions solved",
-            f"{score.right} of {score.total}, before round {score.round}{some}" if score else "not measured yet",
+            f"{score.right} of {score.total}, after round {score.round}{some}" if score else "not measured yet",
         ),
         (
             _decimal(training.reward), "reward",
@@ -51,7 +52,8 @@ def _figures(training: TrainingStatus) -> list[str]:
 
 def _chart(training: TrainingStatus) -> str:
     """Rewards and held-out scores by round: both are from 0 to 1, so that they share an axis."""
-    points = (*training.rewards, *training.scores)
+    rewards = [(round_number(index), reward) for index, reward in training.rewards]
+    points = (*rewards, *training.scores)
     if not points:
         return (
             '<section><h2>How it learns</h2><p class="note">The curves begin with the first finished round of this swarm.</p>'
@@ -68,21 +70,25 @@ def _chart(training: TrainingStatus) -> str:
         f'<text x="{MARGIN - 6}" y="{_up(tick, ceiling) + 4:.1f}" text-anchor="end">{tick:.2f}</text>'
         for tick in (step * position for position in range(round(ceiling / step) + 1))
     )
-    rewards = " ".join(place(number, value) for number, value in training.rewards)
-    scores = " ".join(place(number, value) for number, value in training.scores)
+    reward_line = " ".join(place(number, value) for number, value in rewards)
+    score_line = " ".join(place(number, value) for number, value in training.scores)
     words = [  # of every score, and of the newest reward, as a line of one point is not seen
-        *(("held-out", each, f"before round {each[0]}: {each[1]:.1%} of the reserved questions") for each in training.scores),
-        *(("reward", each, f"round {each[0]}: mean reward {each[1]:.2f}") for each in training.rewards[-1:]),
+        *(("held-out", each, f"after round {each[0]}: {each[1]:.1%} of the reserved questions") for each in training.scores),
+        *(("reward", each, f"round {each[0]}: mean reward {each[1]:.2f}") for each in rewards[-1:]),
     ]
     marks = "".join(_mark(kind, place(*each), says) for kind, each, says in words)
     return (
         '<section><h2>How it learns</h2><p class="note"><span class="held-out">●</span> share of reserved questions solved, '
         '<span class="reward">●</span> mean reward of a round, both from 0 to 1, in this swarm.</p>'
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Rewards and held-out scores by round">{grid}'
-        f'<polyline class="reward" points="{rewards}"/><polyline class="held-out" points="{scores}"/>{marks}'
-        f'<text class="across" x="{MARGIN}" y="{TOP + HEIGHT + 18}">round {first}</text>'
-        f'<text class="across" x="{WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">round {last}</text></svg></section>'
+        f'<polyline class="reward" points="{reward_line}"/><polyline class="held-out" points="{score_line}"/>{marks}'
+        f'<text class="across" x="{MARGIN}" y="{TOP + HEIGHT + 18}">{_rounds(first)}</text>'
+        f'<text class="across" x="{WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">{_rounds(last)}</text></svg></section>'
     )
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"
 
 
 def _mark(kind: str, place: str, words: str) -> str:

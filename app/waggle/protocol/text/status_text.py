@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from waggle.core.message import Figure, Message, counted, in_turn
+from waggle.core.round_number import round_number
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import SwarmUndecided
@@ -79,7 +80,7 @@ def _state_sentence(state: State) -> Sentence:
         case "finishing" | "contributing" if (decision := state.decision) is not None and decision.standing != "contributing":
             return _finishing_sentence(decision)
         case "finishing":
-            says = Message("Finishing round %1, then pausing.", state.round)
+            says = Message("Finishing round %1, then pausing.", round_number(state.round))
             return Sentence(
                 word=Message("Finishing"),
                 says=says,
@@ -247,7 +248,7 @@ def _duration_text(seconds: float) -> Message:
 
 def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else Message("the swarm")
-    says = Message("Training in %1, round %2.", swarm, state.round)
+    says = Message("Training in %1, round %2.", swarm, round_number(state.round))
     if not state.round and state.stage is None:  # the first test comes before the first round
         says = Message("Training in %1 begins in a moment.", swarm)
     doing = DOING[state.stage or STAGES[0]]

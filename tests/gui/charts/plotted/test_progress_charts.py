@@ -128,16 +128,16 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     plot = scores.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
     assert scores.accessibleName().endswith(
-        ". First right answer: Chain sum, round 624."
-        " First right answer: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 617."
-        " First right answer: Fractions, from Brisk Otter · p, round 616"
+        ". First right answer: Chain sum, round 625."
+        " First right answer: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 618."
+        " First right answer: Fractions, from Brisk Otter · p, round 617"
     )
 
 
 def test_an_aha_that_the_curve_has_reached_is_a_pin_without_words(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    score = events.HeldOutScore(round=630, at=START, right=9, total=60)
+    score = events.HeldOutScore(round=630, at=START, right=90, total=500)
     window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS), events.HeldOutMeasured(score=score)])
     window.show_page("progress")
     page = window.pages.of(ProgressPage)
@@ -212,9 +212,9 @@ def test_curves_that_were_measured_elsewhere_stand_beside_the_same_model_on_the_
     styles = {item.opts["pen"].style(): item for item in lines}
     references = [styles[style] for style in (Qt.PenStyle.DotLine, Qt.PenStyle.DashLine) if style in styles]
     ends = [(float(item.xData[-1]), round(float(item.yData[-1]), 3)) for item in references]
-    assert ends == ([(60.0, 0.351), (60.0, 0.415)] if has_curves else []), "clipped where the own rounds end"
+    assert ends == ([(61.0, 0.352), (61.0, 0.417)] if has_curves else []), "clipped where the own rounds end"
     assert page._measured.isVisible() == has_curves
-    words = "Measured elsewhere, alone: 35% after round 60. Measured elsewhere, with peers: 42% after round 60"
+    words = "Measured elsewhere, alone: 35% after round 61. Measured elsewhere, with peers: 42% after round 61"
     assert page._score_chart.accessibleName().endswith(words) == has_curves
     known = page._score_chart.reading(30.0)
     assert known is not None
@@ -257,7 +257,7 @@ def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_a
     qtbot.waitUntil(lambda: bool(chart._labels))
     lines = [item for item in chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
     stretches = [list(line.xData) for line in lines if line.opts["pen"].style() == Qt.PenStyle.DashLine]
-    assert stretches == [list(range(21)), list(range(100, 121))]
+    assert stretches == [list(range(1, 22)), list(range(101, 122))]
     assert [label.words.split()[0] for _, label in chart._labels] == ["You"], "they left 20 rounds ago"
     for number in range(141, 143):
         window._store.take(
@@ -279,7 +279,7 @@ def test_ahas_newer_than_the_last_score_have_no_place_on_its_curve(
     assert page._score_chart is not None
     screenshot_when_still(window)
     pins = [pin for group in page._score_chart.pins.groups() for pin in group.pins]
-    assert [pin.x for pin in pins] == [590], "no place on a curve that ends before it"
+    assert [pin.x for pin in pins] == [591], "no place on a curve that ends before it"
 
 
 def test_pins_that_would_cover_each_other_are_one_with_both_numbers(
@@ -312,7 +312,7 @@ def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(theme: The
     (tick_levels,) = chart.getAxis("bottom")._tickLevels
     spans = [(at - half, at + half) for at, words in tick_levels if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
     assert all(first[1] < second[0] for first, second in pairwise(spans)), tick_levels
-    assert tick_levels[0] == (1.0, "round 1")
+    assert tick_levels[0] == (1.0, "1 round")
     assert (len(tick_levels) == 8) == (wide == 900), tick_levels
 
 

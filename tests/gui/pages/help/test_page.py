@@ -183,7 +183,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
     page.show_state(State(ready=here), 0.0)
     page._log._copy.click()
     copied = QApplication.clipboard().text()
-    assert "Training in the swarm, round 7." in reports[0]
+    assert "Training in the swarm, round 8." in reports[0]
     assert "The connection to HOST broke." in reports[1]
     assert "Going to a swarm." in reports[2]
     assert "There is no Waggle on HOST." in reports[3]

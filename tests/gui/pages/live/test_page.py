@@ -129,7 +129,7 @@ def test_cards_stand_for_as_long_as_it_takes_to_look_and_go_on_growing(swift: Sw
     swift.play(3)
     swift.later(SHORTEST_STAY / 2)
     assert swift.keys == [f"1/{i}" for i in range(8)]
-    assert "Round 4" in swift.says, "nothing is held: they only stand for a moment"
+    assert "Round 5" in swift.says, "nothing is held: they only stand for a moment"
     swift.later(SHORTEST_STAY / 2)
     assert swift.keys[0] == "4/0"
 
@@ -160,7 +160,7 @@ def test_the_card_under_the_pointer_is_the_one_that_is_pressed(swift: Swift, qtb
     top._reader.click()
     swift.later(LINGER)
     assert swift.keys[0] == "21/0"
-    assert swift.says == "Round 21: your model is answering"
+    assert swift.says == "Round 22: your model is answering"
 
 
 def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None:
@@ -168,7 +168,7 @@ def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None
     swift.play()
     rest_on(swift.window, inside)
     swift.later(SHORTEST_STAY / 2)
-    assert swift.says.startswith("Round 2"), "no newer card was due"
+    assert swift.says.startswith("Round 3"), "no newer card was due"
     swift.later(SHORTEST_STAY / 2)
     sentence = swift.says
     assert sentence == "Feed held while the pointer is on it. 8 newer questions are waiting"
@@ -264,7 +264,7 @@ def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
     (copy,) = top._menu.actions()
     copy.trigger()
     head, *rest = QGuiApplication.clipboard().text().split("\n\n")
-    assert head.startswith("Brisk Otter, Logic, round 7, ")
+    assert head.startswith("Brisk Otter, Logic, round 8, ")
     assert rest == [
         "Which?\nThis\ufffd?",
         "1. right  \u2191\nSo it is\n<b>7</b>.\ufffd",
@@ -296,9 +296,9 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
 def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
     swift.judge()
     names = [(card.accessibleName(), card._reader.accessibleName(), card._more.accessibleName()) for card in swift.feed._cards]
-    assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
+    assert names[:2] == [(f"You: {q}", f"Show answers: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
-    assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
+    assert swift.feed._cards[1]._reader.accessibleName() == "Show less: Which, 1 or 1?"
 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:

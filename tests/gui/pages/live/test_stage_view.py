@@ -123,6 +123,73 @@ def test_the_right_answer_stands_beside_tries_of_which_none_is_right(theatre: Th
     ]
 
 
+def several(theatre: Theatre, count: int) -> list[str]:
+    """Play a round of some questions, of which the first two are solved, and give the keys of its cards."""
+    groups = tuple(
+        events.ShownGroup(
+            key=f"me/{n}", specialty="Sums", question=f"{n} + 1?", completions=(completion(f"{n + 1}", float(n < 2)),)
+        )
+        for n in range(count)
+    )
+    blank = tuple(replace(group, completions=()) for group in groups)
+    theatre.take(events.QuestionsDrawn(round=0, epoch=0, groups=blank, group_size=1), events.GroupsJudged(round=0, groups=groups))
+    return [group.key for group in groups]
+
+
+def test_a_click_brings_another_question_of_the_round_onto_the_stage(theatre: Theatre, qtbot: QtBot) -> None:
+    several(theatre, 4)
+    first = theatre.asks
+    line = next(line for line in theatre.scene._others._lines if line.isVisible())
+    question = line._question.words()
+    qtbot.mouseClick(line, Qt.MouseButton.LeftButton)
+    assert (theatre.asks, line._question.words()) == (question, first)
+
+
+def test_the_tries_of_unsolved_questions_stand_there_only_if_all_have_room(theatre: Theatre) -> None:
+    several(theatre, 9)
+    theatre.window.resize(1280, 1400)
+    QApplication.processEvents()
+    lines = [line for line in theatre.scene._others._lines if line.isVisible()]
+    assert len(lines) == 8
+    assert all(line.tries.isVisible() for line in lines)
+    theatre.window.resize(1280, 820)
+    QApplication.processEvents()
+    lines = [line for line in theatre.scene._others._lines if line.isVisible()]
+    assert [line.tries.isVisible() for line in lines] == [not line.is_fruitless for line in lines]
+    assert [line.is_fruitless for line in lines].count(False) == 1
+
+
+def test_questions_without_room_are_one_press_away(theatre: Theatre, qtbot: QtBot) -> None:
+    several(theatre, 6)
+    assert not theatre.scene._missing.isVisible()
+    theatre.window.resize(1024, 600)
+    QApplication.processEvents()
+    listed = sum(line.isVisible() for line in theatre.scene._others._lines)
+    assert 0 < listed < 5
+    assert theatre.scene._missing.text() == f"{5 - listed} other questions"
+    qtbot.mouseClick(theatre.scene._missing, Qt.MouseButton.LeftButton)
+    assert theatre.live._views.currentIndex() == ALL_ANSWERS
+
+
+def test_before_the_first_round_the_parts_of_the_start_stand_above_and_an_example_is_offered(
+    window_told: TellWindow, qtbot: QtBot
+) -> None:
+    theatre = Theatre(window_told([events.Preparing(part="Loading the model", done=2, parts=5)]))
+    stepper, scene = theatre.live._stepper, theatre.scene
+    assert stepper.accessibleName() == "Looking for the model, Starting the answer checker, Loading the model"
+    assert scene._empty.text() == "Questions and answers appear here once the model is loaded."
+    with qtbot.waitSignal(theatre.view.example_wanted):
+        qtbot.mouseClick(scene._example, Qt.MouseButton.LeftButton)
+    assert scene.height() < theatre.view._area.viewport().height()
+
+
+def test_after_a_failure_the_last_round_stays_and_is_called_that(theatre: Theatre) -> None:
+    theatre.play(0)
+    theatre.take(events.EngineFailed(title="The disk is full.", advice="Make room."))
+    assert theatre.says == "The disk is full. Below: round 1, the last one before that."
+    assert theatre.asks == "0?"
+
+
 def test_the_view_that_was_chosen_is_there_at_the_next_start(theatre: Theatre) -> None:
     live, context = theatre.live, theatre.live.context
     live._view.choose(ALL_ANSWERS)
@@ -137,7 +204,7 @@ def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre
     for number in range(1, 20):
         theatre.play(number)
         assert theatre.asks == "0?"
-    assert theatre.says.startswith("Round 20")
+    assert theatre.says.startswith("Round 21")
     theatre.time += DWELL
     qtbot.waitUntil(lambda: theatre.asks == "19?")  # also if no event comes any more
 
@@ -169,7 +236,7 @@ def test_rounds_are_gone_back_to_by_keys_and_mouse_and_now_returns(theatre: Thea
     assert (strip.value(), strip.maximum(), back.isVisible()) == (3, 3, False)
     qtbot.keyClick(strip, Qt.Key.Key_Left)
     assert theatre.asks == "2?"
-    assert strip.accessibleDescription() == "Round 2: reward 0.50"
+    assert strip.accessibleDescription() == "Round 3: reward 0.50"
     qtbot.keyClick(strip, Qt.Key.Key_Home)
     assert theatre.asks == "0?"
     qtbot.mouseClick(strip, Qt.MouseButton.LeftButton, pos=strip.cell(1).center().toPoint())
@@ -204,7 +271,7 @@ def test_a_long_question_is_cut_and_can_be_read_whole_while_the_stage_waits(thea
     assert question.height() < theatre.view._area.viewport().height() / 2
     before = question.height()
     qtbot.mouseClick(reader, Qt.MouseButton.LeftButton)
-    assert (question.is_cut, reader.text()) == (False, "Read less")
+    assert (question.is_cut, reader.text()) == (False, "Show less")
     assert question.height() > before
     theatre.play(1)
     assert theatre.later(10 * DWELL) == LONG

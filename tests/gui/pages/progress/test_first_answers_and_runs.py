@@ -13,7 +13,7 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts.plotted.run_curves import MOST, legend_words, run_curves, run_name
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.pages.progress.page import ProgressPage
+from waggle.gui.pages.progress.page import COMPARED, LINES, ProgressPage
 from waggle.gui.state import chart_series
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, QueryRuns
@@ -50,7 +50,7 @@ def test_first_right_answers_stand_beside_the_charts_newest_first(page: tuple[Ma
     lines = progress._ahas.item(0).text().split("\n")
     assert progress._ahas.count() == count
     assert lines[:2] == [f"{count}  Chain sum", "from Brisk Otter"]
-    assert lines[2].startswith(f"Round {progress._state.ahas[-1].round}, ")
+    assert lines[2].startswith(f"Round {progress._state.ahas[-1].round + 1}, ")
     assert progress._ahas.item(1).text().split("\n")[:2] == [f"{count - 1}  Fractions", "found by itself"]
     assert progress._pins.isVisible()
 
@@ -115,12 +115,13 @@ def test_earlier_runs_are_asked_for_when_the_menu_opens_and_drawn_when_chosen(pa
     sent = list[AnyCommand]()
     window.commanded.connect(sent.append)
     menu = progress._runs._menu
-    assert [(action.text(), action.isEnabled()) for action in menu.actions()] == [("Looking for earlier runs.", False)]
+    entries = [(action.text(), action.isEnabled()) for action in menu.actions() if not action.isSeparator()]
+    assert entries == [("Looking for earlier runs.", False), ("Models of other computers", True)]
     menu.aboutToShow.emit()
     assert [type(command) for command in sent] == [QueryRuns]
     window._store.take(RunsRead(runs=(run("bees/small", rounds=2000), run(""))))
     window._store.flush()
-    assert [action.text() for action in menu.actions()] == ["small, 2,000 rounds", "Starter, 100 rounds"]
+    assert [action.text() for action in progress._runs._actions] == ["small, 2,000 rounds", "Starter, 100 rounds"]
     menu.actions()[0].trigger()
     screenshot_when_still(window)
     assert progress._score_chart is not None
@@ -130,7 +131,7 @@ def test_earlier_runs_are_asked_for_when_the_menu_opens_and_drawn_when_chosen(pa
     progress._axis.choose(1)
     screenshot_when_still(window)
     assert progress._score_chart._runs == []
-    assert not progress._runs.button.isEnabled()
+    assert not any(action.isEnabled() for action in progress._runs._actions), "times mean nothing beside each other"
     assert not progress._runs_legend.isVisible()
 
 
@@ -138,15 +139,15 @@ def test_where_nothing_else_was_trained_the_menu_says_so(page: tuple[MainWindow,
     window, progress = page
     window._store.take(RunsRead(runs=()))
     window._store.flush()
-    words = [(action.text(), action.isEnabled()) for action in progress._runs._menu.actions()]
-    assert words == [("No other model has scores on this computer.", False)]
+    first = progress._runs._menu.actions()[0]
+    assert (first.text(), first.isEnabled()) == ("No other model has scores on this computer.", False)
 
 
 def test_only_as_many_runs_are_chosen_as_can_be_told_apart(page: tuple[MainWindow, ProgressPage]) -> None:
     window, progress = page
     window._store.take(RunsRead(runs=tuple(run(f"bees/{number}") for number in range(MOST + 1))))
     window._store.flush()
-    actions = progress._runs._menu.actions()
+    actions = progress._runs._actions
     for action in actions:
         action.trigger()
     assert [chosen.model for chosen in progress._runs.chosen] == [f"bees/{number}" for number in range(1, MOST + 1)]
@@ -168,6 +169,17 @@ def test_a_legend_says_whether_the_questions_are_the_same() -> None:
     assert run_name(TrainingRun(model="", rounds=1, at=1.0, held_out=())) == "A model from a folder"
 
 
-def test_the_menu_is_a_button_that_says_what_it_does(page: tuple[MainWindow, ProgressPage]) -> None:
+def test_the_menu_leads_to_the_models_of_others_and_a_button_back(page: tuple[MainWindow, ProgressPage]) -> None:
     _, progress = page
-    assert "Compare runs" in [button.text() for button in progress.findChildren(QPushButton) if button.isVisible()]
+
+    def buttons() -> list[str]:
+        return [button.text() for button in progress.findChildren(QPushButton) if button.isVisible()]
+
+    assert "Compare" in buttons()
+    assert "Own charts" not in buttons()
+    progress._runs._menu.actions()[-1].trigger()
+    assert progress._pages.currentIndex() == COMPARED
+    assert "Compare" not in buttons()
+    progress._compared.click()
+    assert progress._pages.currentIndex() == LINES
+    assert "Compare" in buttons()

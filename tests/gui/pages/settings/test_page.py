@@ -483,7 +483,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
     problem = events.EngineFailed(title="No room.", advice="Make some.", detail=f"OSError in {tmp_path}/checkpoints")
     words = report(State(phase="problem", problem=problem, round=7), ["a line"], tmp_path)
     assert "No room." in words
-    assert "round 7" in words
+    assert "round 8, " in words
     assert "a line" in words
     assert str(tmp_path) not in words
 

@@ -133,8 +133,8 @@ def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
 
 def test_an_aha_says_from_whom_it_came() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
-    assert aha_cells(learned) == ("Logic", "round 41, from Brisk Otter")
-    assert aha_cells(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found by itself"
+    assert aha_cells(learned) == ("Logic", "round 42, from Brisk Otter")
+    assert aha_cells(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 4, found by itself"
 
 
 def test_the_specialty_of_an_aha_is_whole_beside_a_long_name(page: Page) -> None:

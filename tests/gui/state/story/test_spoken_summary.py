@@ -34,15 +34,15 @@ EARLIER = ended(10, 59_000.0)
 TABLE = [
     (State(), ""),
     (rounds(ended(1, 60_010.0)), ""),
-    (rounds(ended(11, 59_950.0)), "Round 11: 25% right, 2 examples from peers."),
-    (rounds(EARLIER, ended(11, 59_950.0, external=0)), "Round 11: 25% right, nothing from peers."),
+    (rounds(ended(11, 59_950.0)), "Round 12: 25% right, 2 examples from peers."),
+    (rounds(EARLIER, ended(11, 59_950.0, external=0)), "Round 12: 25% right, nothing from peers."),
     (
         rounds(EARLIER, ended(11, 59_945.0, external=1), ended(12, 59_990.0, external=0, completions=192, solved=0.5)),
-        "Last minute: 2 rounds, 44% right, 1 example from peers.",
+        "Rounds 12 to 13: 44% right, 1 example from peers.",
     ),
     (
         rounds(ended(1011, 59_950.0), reach="solo", ahas=(events.Aha(round=1011, at=1.0, specialty="Logic"),)),
-        "Round 1,011: 25% right.",
+        "Round 1,012: 25% right.",
     ),
 ]  # fmt: skip
 
@@ -74,10 +74,10 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     announcements.clear()
     current.state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0))
     window.redraw()
-    assert not any("Round 11" in words for words in announcements)
+    assert not any("Round 12" in words for words in announcements)
     choices.set({"window.read_out": True})
     for moment in (NOW, NOW + 20, NOW + 31, NOW + 61, NOW + 200):
         now[0] = moment
         window.redraw()
     about_rounds = [words.partition(":")[0] for words in announcements if "% right, " in words]
-    assert about_rounds == ["Round 11", "Round 12"]
+    assert about_rounds == ["Round 12", "Round 13"]

@@ -47,5 +47,5 @@ class Chart(Widget):
         return Content("\n").join([*lines, Content.styled(self._rounds(width), "dim")])
 
     def _rounds(self, width: int) -> str:
-        begin, end = f"round {self._first:,}", f"{self._last:,}"
+        begin, end = f"{self._first:,} round{'' if self._first == 1 else 's'}", f"{self._last:,}"
         return " " * LABEL + begin + end.rjust(width - len(begin)) if width > len(begin) + len(end) else ""

@@ -5,6 +5,7 @@ from textual.content import Content
 from waggle.cli.watch.plot import Point
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
+from waggle.core.round_number import round_number
 from waggle.protocol.daily_totals import engine_date
 from waggle.protocol.events import HeldOutScore, PeerInfo, RoundSummary
 from waggle.protocol.figures import held_out_scores, newest_score, speed
@@ -39,7 +40,7 @@ def status(state: State, trouble: str) -> Content:
 
 
 def loop_title(state: State) -> Content:
-    return Content("Start" if state.phase == "preparing" else f"Round {state.round:,}")
+    return Content("Start" if state.phase == "preparing" else f"Round {round_number(state.round):,}")
 
 
 def loop(state: State, width: int) -> Content:
@@ -123,12 +124,12 @@ def reward_title(state: State) -> Content:
     if not rounds:
         return Content("Reward: no round yet")
     newest = rounds[-1]
-    played = state.round if state.ready is not None else newest.round + 1  # the long history has some of them only
+    played = state.round if state.ready is not None else round_number(newest.round)  # the long history has some of them only
     return Content(f"Reward {newest.reward:.2f}, {newest.solved:.0%} right, of {played:,} round{'' if played == 1 else 's'}")
 
 
 def rewards(state: State) -> list[Point]:
-    return [(summary.round, summary.reward) for summary in every_round(state)]
+    return [(round_number(summary.round), summary.reward) for summary in every_round(state)]
 
 
 def every_round(state: State) -> list[RoundSummary]:
@@ -145,7 +146,7 @@ def about_peer(peer: PeerInfo, now: float) -> Content:
     """All that is known of a peer, at the unix time `now`."""
     facts = [
         standing_text(peer, now),
-        f"{peer.model or 'a model that it does not name'}, round {peer.round:,}",
+        f"{peer.model or 'a model that it does not name'}{f', round {round_number(peer.round):,}' if peer.received else ''}",
         f"{peer.received:,} examples came from it, {peer.useful:,} were useful, {peer.used:,} were learned from",
         f"{peer.groups_pulled:,} examples went to it",
         f"its answers earned {peer.mean_reward:.2f} on average",

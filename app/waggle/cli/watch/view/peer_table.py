@@ -11,6 +11,7 @@ from textual.widgets import DataTable
 
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
+from waggle.core.round_number import round_number
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import standing_text
 
@@ -37,7 +38,13 @@ def _cut(words: str, longest: int) -> str:
 
 COLUMNS = (
     Column("peer", lambda peer: with_fingerprint(_cut(peer.name, LONGEST_NAME), peer.id), lambda peer: peer.name.lower(), 27),
-    Column("round", lambda peer: f"{peer.round:,}", lambda peer: -peer.round, 7, is_number=True),
+    Column(
+        "round",
+        lambda peer: f"{round_number(peer.round):,}" if peer.received else "-",
+        lambda peer: -peer.round,
+        7,
+        is_number=True,
+    ),
     Column("examples", lambda peer: f"{peer.received:,}", lambda peer: -peer.received, 10, is_number=True),
     Column("reward", lambda peer: f"{peer.mean_reward:.2f}", lambda peer: -peer.mean_reward, 8, is_number=True),
     Column("model", lambda peer: peer.model, lambda peer: peer.model.lower(), 16),

@@ -26,7 +26,7 @@ class CellGrid(PaintedChart):
         raise NotImplementedError
 
     def cell_height(self) -> float:
-        """In pixels, without the gap below."""
+        """The least, in pixels, without the gap below."""
         raise NotImplementedError
 
     def place_of(self, number: int) -> QRectF:
@@ -35,7 +35,7 @@ class CellGrid(PaintedChart):
 
     def fit(self) -> None:
         """Take the height that the cells need. Call it when their number or size changes."""
-        self.setFixedHeight(self._height())
+        self.setFixedHeight(self.least_height())
 
     def columns(self) -> int:
         fitting = (self.width() + self.between) // (self.theme.px(self.narrowest) + self.between)
@@ -47,18 +47,18 @@ class CellGrid(PaintedChart):
     def cell(self, row: int, column: int) -> QRectF:
         """The rectangle at this place."""
         wide = (self.width() - self.between * (self.columns() - 1)) / self.columns()
-        height = self.cell_height()
+        height = max(self.cell_height(), (self.height() + self.below) / max(1, self.rows()) - self.below)
         return QRectF(column * (wide + self.between), row * (height + self.below), wide, height)
 
     def sizeHint(self) -> QSize:
-        return QSize(self.theme.px(self.narrowest), self._height())
+        return QSize(self.theme.px(self.narrowest), self.least_height())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(0, self._height())
+        return QSize(0, self.least_height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit()
 
-    def _height(self) -> int:
+    def least_height(self) -> int:
         return max(0, math.ceil(self.rows() * (self.cell_height() + self.below)) - self.below)

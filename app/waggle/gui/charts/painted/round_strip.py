@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, S
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import decimal, figure, plural, tr
 from waggle.gui.state.story.stage import Scene
 from waggle.gui.theme.theme import Theme
@@ -18,7 +19,7 @@ PALEST = 0.16  # alpha of a round without reward
 
 def scene_words(scene: Scene) -> str:
     """A round in a few words."""
-    words = tr("Round %1: reward %2").replace("%1", figure(scene.round)).replace("%2", decimal(scene.reward, 2))
+    words = tr("Round %1: reward %2").replace("%1", figure(round_number(scene.round))).replace("%2", decimal(scene.reward, 2))
     taught = plural(scene.taught, "%n example learned from peers", "%n examples learned from peers")
     return f"{words}, {taught}" if scene.taught else words
 

@@ -6,9 +6,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.charts.plotted.measured_legend import ALONE, WITH_PEERS, measured_pen
-from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
+from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, plural, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import MeasuredLine, measured_lines
 from waggle.gui.state.story.learning_story import exams
@@ -57,7 +58,9 @@ class ScoreCurve(PaintedChart):
     def show_state(self, state: State) -> None:
         groups = exams(state)
         first = float(groups[0][0].round) if groups else 0.0
-        last = max([first + 1.0, *(float(group[-1].round) for group in groups), *(float(aha.round) for aha in state.ahas)])
+        last = max(
+            [first + 1.0, *(float(group[-1].round) for group in groups), *(float(round_number(aha.round)) for aha in state.ahas)]
+        )
         references = measured_lines(state, groups, last)
         several = namesakes(state.peers.values(), state.ahas)
         drawn = (tuple(score for group in groups for score in group), state.ahas, last, references, several)
@@ -65,14 +68,13 @@ class ScoreCurve(PaintedChart):
             return
         self._drawn, self._exams, self._ends = drawn, groups, (first, last)
         self._references, self._several = references, several
-        self._ahas = tuple(aha for aha in state.ahas if first <= aha.round <= last)
+        self._ahas = tuple(aha for aha in state.ahas if first <= round_number(aha.round) <= last)
         self.setAccessibleDescription(". ".join(self._in_words()))
         self.update()
 
     def _in_words(self) -> list[str]:
         tests = [
-            tr("Round %1: %2").replace("%1", figure(score.round)).replace("%2", percent(score.right / score.total))
-            for score in (self._exams[-1][-5:] if self._exams else [])
+            f"{_after(score)}: {percent(score.right / score.total)}" for score in (self._exams[-1][-5:] if self._exams else [])
         ]
         known = [each for each in self._references if each.shares]
         elsewhere = [f"{tr('Measured elsewhere')}, {line_name(each)}: {percent(each.shares[-1])}" for each in known]
@@ -129,7 +131,7 @@ class ScoreCurve(PaintedChart):
         metrics = QFontMetricsF(painter.font())
         right_end = 0.0
         for tick in chart_series.integer_ticks(first, last, most=max(2, int(plot.width() // px(110)))):
-            words = f"{tr('round')} {figure(int(tick))}" if not right_end else figure(int(tick))
+            words = figure(int(tick)) if right_end else plural(int(tick), "%n round", "%n rounds")
             width, x = metrics.horizontalAdvance(words) + 4, self._at(tick, 0.0, 1.0).x()
             x_left = max(plot.left() - px(8), x - width / 2)
             if x_left > right_end:
@@ -174,15 +176,16 @@ class ScoreCurve(PaintedChart):
             painter.drawEllipse(point, 4, 4)
 
     def _aha_point(self, aha: Aha, top: float) -> QPointF:
-        """On the curve at the round of the first right answer."""
+        """On the curve after the round of the first right answer."""
+        number = round_number(aha.round)
         scores = [score for group in self._exams for score in group]
-        after = next((i for i, score in enumerate(scores) if score.round >= aha.round), len(scores) - 1)
+        after = next((i for i, score in enumerate(scores) if score.round >= number), len(scores) - 1)
         before, later = scores[max(0, after - 1)], scores[after]
         share = later.right / later.total
-        if later.round > before.round and aha.round <= later.round:
-            part = max(0.0, (aha.round - before.round) / (later.round - before.round))
+        if later.round > before.round and number <= later.round:
+            part = max(0.0, (number - before.round) / (later.round - before.round))
             share = before.right / before.total * (1 - part) + share * part
-        return self._at(aha.round, share, top)
+        return self._at(number, share, top)
 
     def _draw_ahas(self, painter: QPainter, top: float) -> None:
         for aha in self._ahas:
@@ -218,9 +221,13 @@ class ScoreCurve(PaintedChart):
                 return whole_words(aha)
         for score in (score for group in self._exams for score in group):
             if _near(self._at(score.round, score.right / score.total, top), point):
-                words = tr("Round %1: %2 of %3 right").replace("%1", figure(score.round))
-                return words.replace("%2", figure(score.right)).replace("%3", figure(score.total))
+                words = tr("%1 of %2 right").replace("%1", figure(score.right)).replace("%2", figure(score.total))
+                return f"{_after(score)}: {words}"
         return ""
+
+
+def _after(score: HeldOutScore) -> str:
+    return plural(score.round, "After %n round", "After %n rounds")
 
 
 def _near(place: QPointF, pointer: QPointF) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.charts.painted.cell_grid import CellGrid
 from waggle.gui.i18n.formatting import decimal, one_line, tr
@@ -14,10 +15,12 @@ from waggle.gui.widgets.drawing import mirror_box
 NARROWEST, MOST_COLUMNS = 168, 5  # the least width of a chart in pixels, and how many stand in a row
 BETWEEN, CURVE, BELOW = 24, 40, 16  # pixels between columns, of a curve, and between rows
 LEAST_TOP = 0.1  # of the scale
+MOST_HIGHER = 3  # times the least height
+SIZES = {False: QSizePolicy.Policy.Fixed, True: QSizePolicy.Policy.Expanding}
 
 
 class SpecialtyCurves(CellGrid):
-    """Curves are by the place of a round, so that all charts have the same width of time."""
+    """Curves are by the place of a round, so that all charts have the same width of time. They are higher where there is room."""
 
     narrowest, most_columns, between, below = NARROWEST, MOST_COLUMNS, BETWEEN, BELOW
 
@@ -26,6 +29,19 @@ class SpecialtyCurves(CellGrid):
         self._curves: list[tuple[str, Stretch]] = []
         self._count = 0
         self._metrics = QFontMetricsF(theme.font("small"))
+        self._grows = False
+
+    def let_grow(self, grows: bool) -> None:
+        """Whether it takes more height than it needs."""
+        if grows != self._grows:
+            self._grows = grows
+            self.setSizePolicy(self.sizePolicy().horizontalPolicy(), SIZES[grows])
+            self.fit()
+
+    def fit(self) -> None:
+        least = self.least_height()
+        self.setMinimumHeight(least)
+        self.setMaximumHeight(MOST_HIGHER * least if self._grows else least)
 
     def show_curves(self, curves: Mapping[str, Stretch], count: int) -> None:
         """Show the trend of each title over `count` rounds."""
@@ -70,7 +86,8 @@ class SpecialtyCurves(CellGrid):
         for text, tone, side in ((name, "text", Qt.AlignmentFlag.AlignLeft), (words, "text_soft", Qt.AlignmentFlag.AlignRight)):
             painter.setPen(self.theme.colour(tone))
             painter.drawText(line, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
-        plot = QRectF(cell.left(), line.bottom() + 4, cell.width(), self.theme.px(CURVE)).adjusted(1, 2, -3, -1)
+        below = line.bottom() + 4
+        plot = QRectF(cell.left(), below, cell.width(), cell.bottom() - below).adjusted(1, 2, -3, -1)
         painter.setPen(QPen(self.theme.colour("grid"), 1))
         painter.drawLine(plot.bottomLeft(), plot.bottomRight())
         across = plot.width() / max(1, self._count - 1)

@@ -9,7 +9,7 @@ from waggle.gui.state.story.tries import KIND_SIGNS, Try
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.typeset.highlighted_text import CARET
 from waggle.gui.widgets.typeset.number_grid import cell_size, draw_grid
-from waggle.gui.widgets.typeset.typeset_lines import TypesetLines
+from waggle.gui.widgets.typeset.typeset_lines import TypesetLines, scaled
 
 BESIDE, ABOVE, APART = 10, 5, 6  # pixels at the sides of a chip, above and below its answer, and between its parts
 SIGN, CELL, GRID_ROOM = 14, 14, (230, 84)  # pixels: a sign or arrow, a cell of a grid at most, and a grid at most
@@ -35,7 +35,11 @@ class TryLine(TryChips):
         if each.kind in UNJUDGED:
             return None, QSizeF(0, self._high())
         if each.grid is not None:
-            side = cell_size(each.grid, QRectF(0, 0, *map(self.theme.px, GRID_ROOM)), self.theme.px(CELL))
+            side = cell_size(
+                each.grid,
+                QRectF(0, 0, *(self.theme.px(self._scale * side) for side in GRID_ROOM)),
+                self.theme.px(self._scale * CELL),
+            )
             return None, QSizeF(side * len(each.grid[0]), max(self._high(), side * len(each.grid)))
         lines = TypesetLines(self.theme, each.text, self._font(), "text" if each.kind in GROUNDS else "text_soft")
         lines.lay_out(self._widest(), 1)
@@ -51,7 +55,7 @@ class TryLine(TryChips):
         return max(self.theme.px(WIDEST), self.width() / 2)
 
     def _font(self) -> QFont:
-        return self.theme.font("body")
+        return scaled(self.theme.font("body"), self._scale)
 
     def _high(self) -> float:
         return QFontMetricsF(self._font()).height()

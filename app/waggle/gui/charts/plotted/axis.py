@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from waggle.gui.i18n.formatting import clock, date_of, day, duration, figure, local, tr
+from waggle.gui.i18n.formatting import clock, date_of, day, duration, figure, local, plural, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.protocol.zone import utc_offset_of
@@ -17,7 +17,10 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
     match axis:
         case "round":
             places = [place for place in chart_series.integer_ticks(low, high) if low + (high - low) * 0.04 < place <= high]
-            return [(place, figure(int(place)) if i else round_words(int(place))) for i, place in enumerate(places)]
+            return [
+                (place, figure(int(place)) if i else plural(int(place), "%n round", "%n rounds"))
+                for i, place in enumerate(places)
+            ]
         case "elapsed":
             return [(place, duration(place)) for place in chart_series.time_ticks(low, high)]
         case "clock":

@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.round_number import round_number
 from waggle.gui.charts.plotted.annotated_chart import EventMark, PauseBand
 from waggle.gui.charts.plotted.axis import round_words
 from waggle.gui.charts.plotted.chart import EndLabel
@@ -18,7 +19,7 @@ from waggle.gui.charts.plotted.interactive_chart import InteractiveChart
 from waggle.gui.charts.plotted.measured_legend import ALONE, WITH_PEERS, measured_pen
 from waggle.gui.charts.plotted.run_curves import RunCurve, run_curves
 from waggle.gui.charts.plotted.visible_part import VisiblePart
-from waggle.gui.i18n.formatting import clock, date_of, day, decimal, duration, figure, one_line, peer_name, percent, tr
+from waggle.gui.i18n.formatting import clock, date_of, day, decimal, duration, figure, one_line, peer_name, percent, plural, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.state.measured_curves import MeasuredCurves, measured_curves, measured_lines
@@ -106,7 +107,8 @@ class HeldOutChart(InteractiveChart):
         first, last = self._part.ends
         near = [mark for mark in self._ahas if abs(mark.x - place) <= (last - first) / 100]
         values += [Value(mark.words, "accent") for mark in near]
-        return Reading(_moment(score.round, score.at), tuple(values))
+        after = plural(score.round, "After %n round", "After %n rounds")
+        return Reading(f"{after}, {_moment(score.at)}", tuple(values))
 
 
 class ScoreSeries(msgspec.Struct, frozen=True):
@@ -229,7 +231,8 @@ class RewardChart(InteractiveChart):
         values = [Value(words, "accent_line", x, mean)]
         if (peers := self._peers.get(nearest)) is not None:
             values.append(Value(tr("Peers: %1 on average").replace("%1", decimal(peers, 2)), "peer", x, peers))
-        return Reading(_moment(summary.round, summary.at), tuple(values))
+        words = tr("Round %1").replace("%1", figure(round_number(summary.round)))
+        return Reading(f"{words}, {_moment(summary.at)}", tuple(values))
 
     def _draw_peers(self, stretches: Sequence[chart_series.Stretch], x: Sequence[float]) -> None:
         """Draw each stretch; a dot where the last one ends and a label at the end of the chart while peers are here."""
@@ -256,8 +259,8 @@ def _nearest(places: Sequence[float], place: float) -> int:
     return min((at for at in (after - 1, after) if 0 <= at < len(places)), key=lambda at: abs(places[at] - place))
 
 
-def _moment(number: int, at: float) -> str:
-    return f"{tr('Round %1').replace('%1', figure(number))}, {day(date_of(at))} {clock(at)}"
+def _moment(at: float) -> str:
+    return f"{day(date_of(at))} {clock(at)}"
 
 
 def pause_bands(state: State, axis: Axis) -> list[PauseBand]:
@@ -280,7 +283,9 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 def _aha_mark(aha: Aha, x: float, number: int) -> EventMark:
     specialty, short = tr(one_line(aha.specialty)), tr("First right answer: %1")
     words = tr("First right answer: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
-    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty), number, bool(aha.origin))
+    return EventMark(
+        x, words.replace("%1", specialty), round_number(aha.round), short.replace("%1", specialty), number, bool(aha.origin)
+    )
 
 
 def _unplaced(ahas: Sequence[EventMark], last: float) -> Sequence[EventMark]:

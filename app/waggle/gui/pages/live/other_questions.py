@@ -1,22 +1,24 @@
-"""The other questions of a round below the one on the stage: a line each, with their tries where there is room."""
+"""The other questions of a round below the one on the stage: a line each, with the tries of those that were solved, or of all."""
 
 from collections.abc import Sequence
 
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import figure, one_line, tr
-from waggle.gui.state.story.tries import card_tries, kind_of
+from waggle.gui.state.story.tries import card_tries, is_fruitless, kind_of
 from waggle.gui.state.story.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, edges, row
-from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.state import Card
 
 MOST, FEWEST = 11, 2  # questions; for fewer than that no line is spent on the title
 GAP, INDENT = 10, 26  # pixels between lines, and before the tries
+SCALES = (1.6, 1.4, 1.2, 1.0)  # of tries: as large as there is room for
 
 
 def right_words(card: Card) -> str:
@@ -29,38 +31,54 @@ def right_words(card: Card) -> str:
 
 
 class QuestionLine(QWidget):
-    """A question, and how many of its tries are right."""
+    """A question, and how many of its tries are right. `pressed` carries the key of its card."""
+
+    pressed = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._sign = Icon(theme, "cross", "text_faint", 16)
+        self._key = ""
+        self.is_fruitless = True
+        self._sign, self._specialty = Icon(theme, "cross", "text_faint", 16), Chip(theme)
         self._question, self._right = ElidedLabel(theme), ElidedLabel(theme, role="small", tone="text_soft", right=True)
         self._tries = TryLine(theme)
+        self._tries.pressed.connect(lambda: self.pressed.emit(self._key))
         self.tries = as_widget(column(self._tries, margins=edges(INDENT, 0, 0, 6)))
-        self.setLayout(column(row(self._sign, (self._question, 1), self._right, gap=10), self.tries, gap=6))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        head = row(self._sign, self._specialty, (self._question, 1), self._right, gap=10)
+        self.setLayout(column(head, self.tries, gap=6))
 
     def show_card(self, card: Card) -> None:
+        self._key, self.is_fruitless = card.key, is_fruitless(card)
         solved = any(kind_of(answer) == "right" for answer in card.completions)
         self._sign.show_icon(*(("check", "good") if solved else ("cross", "text_faint")))
+        self._specialty.say(tr(one_line(card.specialty)), "plain")
         self._question.say(task_words(card.question))
         self._question.setAccessibleName(one_line(card.question))
         set_tip(self._question, one_line(card.question))
         self._tries.show_tries(card_tries(card))
         self._right.say(right_words(card), "good" if solved else "text_soft")
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.pressed.emit(self._key)
+
     def low_height(self) -> int:
         """Pixels without the tries."""
-        return self._question.sizeHint().height()
+        return max(self._question.sizeHint().height(), self._specialty.height())
 
-    def height_with_tries(self, width: int) -> int:
-        """Pixels at this width."""
+    def height_of_tries(self, width: int, scale: float) -> int:
+        """Pixels that the tries add at this width, in this size."""
+        self._tries.set_scale(scale)
         self._tries.resize(width - INDENT, self._tries.height())  # while it is hidden, no layout does
         self._tries.fit()
-        return self.low_height() + self._tries.height() + 12
+        return self._tries.height() + 12
 
 
 class OtherQuestions(QWidget):
-    """Shows no more than `fit` has room for."""
+    """Shows no more than `fit` has room for. `chosen` carries the key of the card that the person wants on the stage."""
+
+    chosen = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -69,6 +87,9 @@ class OtherQuestions(QWidget):
         self._fitted: object = None  # the cards, width and height for which the lines were fitted
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
+        for line in self._lines:
+            line.pressed.connect(self.chosen)
+        self.missing = 0  # questions that have no line
         self.setLayout(column(self._title, *self._lines, gap=GAP))
 
     def show_cards(self, cards: Sequence[Card]) -> None:
@@ -79,24 +100,34 @@ class OtherQuestions(QWidget):
             line.show_card(card)
 
     def fit(self, height: float) -> None:
-        """Show as many as this height in pixels has room for."""
+        """Show as many as this height in pixels has room for.
+
+        All have their tries if there is room; else those that were solved, as in the list of all answers; else none.
+        """
         self._height = height
         if (fitted := (self._cards, self.width(), height)) == self._fitted:
             return
         self._fitted = fitted
-        room = height - self._title.sizeHint().height()
         lines = self._lines[: len(self._cards)]
         each = self._lines[0].low_height() + GAP
+        room = height - self._title.sizeHint().height()
         count = min(len(lines), int(room // each))
-        room -= count * each
-        for place, line in enumerate(lines):  # the first show most
-            more = line.height_with_tries(self.width()) - line.low_height()
-            fits = place < count and more <= room
-            line.tries.setVisible(fits)
-            room -= more if fits else 0
-        self.setVisible(count >= FEWEST)
+        count = count if count >= FEWEST else 0
+        self.missing = len(lines) - count
+        opened = self._opened(lines[:count], room - count * each) if count else set[int]()
+        self.setVisible(bool(count))
         for place, line in enumerate(self._lines):
+            line.tries.setVisible(place in opened)
             line.setVisible(place < count)
+
+    def _opened(self, lines: Sequence[QuestionLine], room: float) -> set[int]:
+        """The places of the lines whose tries have room, in the largest size in which they have it."""
+        solved = [place for place, line in enumerate(lines) if not line.is_fruitless]
+        for places in (list(range(len(lines))), solved):
+            for scale in SCALES:
+                if sum(lines[place].height_of_tries(self.width(), scale) for place in places) <= room:
+                    return set(places)
+        return set()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

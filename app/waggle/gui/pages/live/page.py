@@ -4,6 +4,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QStackedWidget
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -50,6 +51,8 @@ class LivePage(Page):
         self._digest_card.hide()
         self.stage, self.answers = StageView(theme), AllAnswers(theme, self._digest_card)
         self.stage.choice_changed.connect(self._redraw)
+        self.stage.all_wanted.connect(lambda: self._choose_view(ALL_ANSWERS))
+        self.stage.example_wanted.connect(context.requests.example)
         self.answers.choice_changed.connect(self._redraw)
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
@@ -94,7 +97,7 @@ class LivePage(Page):
         view: StageView | AllAnswers = self.stage if on_stage else self.answers
         view.show_state(state, self._now, empty=self._empty_words())
         self._line.say(view.hold_words() or self._headline())
-        self._example.setVisible(not state.cards)
+        self._example.setVisible(not state.cards and not on_stage)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # no group waits for an engine that is gone
@@ -128,20 +131,26 @@ class LivePage(Page):
             self._digest_card.setVisible(bool(words))
 
     def _headline(self) -> str:
+        """What the model does; and what stands below, where that is an earlier round."""
         state = self._state
+        scene = self.stage.stage.scene if self._view.index == STAGE else None
+        on_stage = figure(round_number(scene.round)) if scene is not None else ""
         if state.phase == "contributing" and state.stage is not None:
-            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr(DOING[state.stage]))
-            scene = self.stage.stage.scene if self._view.index == STAGE else None
+            number = figure(round_number(state.round))
             if scene is not None and scene.round < state.round:
-                words = f"{words}. {tr('Shown here: round %1, which is over').replace('%1', figure(scene.round))}"
-            return words
-        return tr(sentence(state).says)
+                words = tr("Round %1 is running. Below: round %2, which is finished")
+                return words.replace("%1", number).replace("%2", on_stage)
+            return tr("Round %1: your model is %2").replace("%1", number).replace("%2", tr(DOING[state.stage]))
+        words = tr(sentence(state).says)
+        if scene is not None and state.phase in ("problem", "preparing"):
+            words = f"{words} {tr('Below: round %1, the last one before that.').replace('%1', on_stage)}"
+        return words
 
     def _empty_words(self) -> str:
         if self._state.phase == "problem":
-            return tr("Questions and answers appear here when the engine runs again.")
+            return tr("Questions and answers appear here when training runs again.")
         if self._state.phase == "preparing":
-            return tr("Questions and answers appear here when the engine is ready.")
+            return tr("Questions and answers appear here once the model is loaded.")
         if not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":

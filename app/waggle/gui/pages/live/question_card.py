@@ -8,6 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import (
     ago,
@@ -21,7 +22,7 @@ from waggle.gui.i18n.formatting import (
     visible_lines,
 )
 from waggle.gui.pages.live.other_questions import right_words
-from waggle.gui.state.story.tries import KIND_SIGNS, card_tries, kind_of, says_more, truth_of
+from waggle.gui.state.story.tries import KIND_SIGNS, card_tries, is_fruitless, kind_of, says_more, truth_of
 from waggle.gui.state.story.typesetting import NumberGrid, grid_in, task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -39,10 +40,10 @@ from waggle.protocol.state import HALTED_PHASES, Card, State
 WRONG = "wrong: "  # how the reason of a wrong answer begins, before the answer
 LINES, OPEN_LINES = 2, 14  # of an answer in an open card, at least and at most
 QUESTION = ((10_000, "strong"),)  # the font of a question
-SMALLER, QUESTION_HIGH = 0.65, 48  # the size of grids, as a share of that on the stage; pixels of a question in a closed card
+SMALLER = 0.5  # the size of grids, as a share of that on the stage
+QUESTION_HIGH, GRID_HIGH = 48, 120  # pixels of a question in a closed card, and of one with a grid
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
-WORTH_A_LOOK = "right", "untagged", "close"  # kinds of tries
 SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: what was learned is cut first
 
 
@@ -59,12 +60,6 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
     if answer.ended:
         return tr("written"), "bare", "check"
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
-
-
-def is_fruitless(card: Card) -> bool:
-    """Whether all tries are judged, none is worth a look, and nothing was learned: one line says enough."""
-    fruitless = all(answer.judged and kind_of(answer) not in WORTH_A_LOOK for answer in card.completions)
-    return fruitless and bool(card.completions) and not card.by_hand and not any(card.effects)
 
 
 EqualAnswers = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many are the same
@@ -230,7 +225,7 @@ class QuestionCard(QFrame):
         self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
         self._brief = ElidedLabel(theme)  # the question, in a card that is folded
         self._right = ElidedLabel(theme, role="label", tone="text_soft", right=True)
-        self._reader = Button(theme, tr("Read all"), "link")
+        self._reader = Button(theme, tr("Show answers"), "link")
         self._reader.clicked.connect(self._toggle)
         self._more = Button(theme, "", "link", "more").with_name(tr("More"))
         self._menu = QMenu(self._more)
@@ -382,11 +377,11 @@ class QuestionCard(QFrame):
         return super().event(event)
 
     def _fit(self) -> None:
-        """Offer "Read all" if anything is cut. This changes heights only, so it runs once widths are known."""
+        """Offer to show more if anything is cut. This changes heights only, so it runs once widths are known."""
         is_open, card = self.is_open, self._card
         if card is None:
             return
-        self._question.set_limit(10_000 if is_open else self._theme.px(QUESTION_HIGH))
+        self._question.set_limit(10_000 if is_open else self._theme.px(GRID_HIGH if self._question.has_grid else QUESTION_HIGH))
         self._show_answers()
         folded = self._is_folded
         self.setCursor(Qt.CursorShape.PointingHandCursor if folded else Qt.CursorShape.ArrowCursor)
@@ -395,8 +390,9 @@ class QuestionCard(QFrame):
         self._brief.setVisible(folded)
         for part in (self._sign, self._foot):
             part.setVisible(not folded)
-        self._reader.setVisible(is_open or folded or self._says_more or self._question.is_cut or self._tries.is_cut)
-        words = tr("Read less") if is_open else tr("Read all")
+        has_more_answers = folded or self._says_more or self._tries.is_cut
+        self._reader.setVisible(is_open or has_more_answers or self._question.is_cut)
+        words = tr("Show less") if is_open else tr("Show answers") if has_more_answers else tr("Show question")
         self._reader.say(words)
         self._reader.setAccessibleName(f"{words}: {one_line(card.question)}")
         if is_open:
@@ -408,4 +404,4 @@ class QuestionCard(QFrame):
 def _time_text(card: Card, state: State, now: float) -> str:
     if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
         return tr("this round")
-    return tr("round %1, %2").replace("%1", figure(card.round)).replace("%2", ago(card.at, now))
+    return tr("round %1, %2").replace("%1", figure(round_number(card.round))).replace("%2", ago(card.at, now))

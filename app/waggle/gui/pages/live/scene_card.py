@@ -6,9 +6,10 @@ from PySide6.QtCore import QPointF, Qt, QTimer, Signal
 from PySide6.QtWidgets import QBoxLayout, QFrame, QWidget
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import ago, figure, listed, one_line, tr
+from waggle.gui.i18n.formatting import ago, figure, listed, one_line, plural, tr
 from waggle.gui.pages.live.other_questions import OtherQuestions
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
@@ -26,6 +27,8 @@ TEACHERS = 3  # peers that are shown
 SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
+LESSON, EMPTY = 300, 260  # pixels: the width of the lesson beside the tries, and the height without a scene
+ANY_SIZE = 16_777_215  # pixels: as Qt calls a size without a limit
 AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
@@ -64,9 +67,13 @@ def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
 
 
 class SceneCard(QFrame):
-    """Shows one scene, or why there is none yet. `opened`: the whole question was opened or closed."""
+    """Shows one scene, or why there is none yet.
 
-    opened = Signal()
+    `opened`: the whole question was opened or closed. `chosen` carries the key of another question, which shall be on the stage.
+    `all_wanted`: for questions that have no room here. `example_wanted`: for a recorded run, as there is no scene yet.
+    """
+
+    opened, chosen, all_wanted, example_wanted = Signal(), Signal(str), Signal(), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -78,24 +85,31 @@ class SceneCard(QFrame):
         self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="heading")
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._question, self._tries, self._others = TypesetText(theme), TryChips(theme), OtherQuestions(theme)
-        self._reader = Button(theme, tr("Read all"), "link")
+        self._reader = Button(theme, tr("Show question"), "link")
         self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the stage
         self._reader.clicked.connect(self._toggle)
         self._sign = Icon(theme, "learn", "accent_text", 20)
         self._lesson = text(theme, "", "strong", wrap=True)
         self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
-        self._head = row(self._round, self._specialty, (self._when, 1), gap=12)
+        self._others.chosen.connect(self.chosen)
+        self._missing = Button(theme, "", "link")
+        self._missing.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._missing.clicked.connect(self.all_wanted)
+        self._head = row(self._round, self._specialty, (self._when, 1), self._missing, gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
         self._foot = column(row(column(self._sign, None), (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
         self._between[1].setFixedWidth(1)
-        lesson = column(self._between[0], self._foot, None, gap=14)
-        self._sides = row((column(self._body, None), 3), self._between[1], (lesson, 2), gap=24)
+        self._lesson_side = as_widget(column(self._between[0], self._foot, None, gap=14))
+        self._sides = row((column(self._body, None), 1), self._between[1], self._lesson_side, gap=24)
         whole = column(self._head, (self._sides, 1), gap=18, margins=(24, 18, 24, 18))
         self._empty = text(theme, "", "title", "soft", wrap=True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         picture = row(None, Icon(theme, "live", "text_faint", 36), None)
-        self._pages = as_widget(whole), as_widget(column(None, picture, self._empty, None, gap=14, margins=(24, 18, 24, 18)))
+        self._example = Button(theme, tr("Watch an example"), icon="play")
+        self._example.clicked.connect(self.example_wanted)
+        nothing = column(None, picture, self._empty, row(None, self._example, None), None, gap=14, margins=(24, 18, 24, 18))
+        self._pages = as_widget(whole), as_widget(nothing)
         self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
         self._flight = LessonFlight(theme, self)
         self._learned = -1  # the round whose lesson was shown last
@@ -107,7 +121,8 @@ class SceneCard(QFrame):
         self._is_wide = wide
         self._sides.setDirection(ways.LeftToRight if wide else ways.TopToBottom)
         self._sides.setSpacing(24 if wide else 14)
-        self._sides.setStretch(2, 2 if wide else 0)
+        self._lesson_side.setMinimumWidth(self._theme.px(LESSON) if wide else 0)
+        self._lesson_side.setMaximumWidth(self._theme.px(LESSON) if wide else ANY_SIZE)
         for line, visible in zip(self._between, (not wide, wide), strict=True):
             line.setVisible(visible)
         scale = round(min(LARGEST, max(SMALLEST, height / self._theme.px(USUAL_ROOM))), 1)
@@ -119,6 +134,7 @@ class SceneCard(QFrame):
         """`empty` says when the first one comes. The lesson of the `newest` round is seen as it happens."""
         self._pages[0].setVisible(scene is not None)
         self._pages[1].setVisible(scene is None)
+        self.setMaximumHeight(self._theme.px(EMPTY) if scene is None else ANY_SIZE)
         self._empty.setText(empty)
         if scene is None:
             return
@@ -126,7 +142,7 @@ class SceneCard(QFrame):
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        self._round.say(tr("Round %1").replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)
@@ -168,4 +184,7 @@ class SceneCard(QFrame):
         self._reader.setVisible(self._question.is_cut or self.is_open)
         below = 0 if self._is_wide else self._foot.sizeHint().height()
         self._others.fit(self._room - self._theme.px(AROUND) - self._question.height() - self._tries.height() - below)
-        self._reader.say(tr("Read less") if self.is_open else tr("Read all"))
+        self._reader.say(tr("Show less") if self.is_open else tr("Show question"))
+        missing = self._others.missing
+        self._missing.setVisible(bool(missing))
+        self._missing.say(plural(missing, "%n other question", "%n other questions"))

@@ -20,7 +20,9 @@ class SceneArea(ScrollArea):
     """Tells the scene how much of it is visible."""
 
     def __init__(self, scene: SceneCard) -> None:
-        super().__init__(column((scene, 1), gap=0))
+        box = column((scene, 1), gap=0)
+        box.addStretch(0)  # a card without a scene is low
+        super().__init__(box)
         self._scene = scene
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -29,9 +31,9 @@ class SceneArea(ScrollArea):
 
 
 class StageView(QWidget):
-    """`choice_changed`: the person chose another round, or opened the whole question."""
+    """`choice_changed`: the person chose another round or question, or opened the whole one. For the others, see SceneCard."""
 
-    choice_changed = Signal()
+    choice_changed, all_wanted, example_wanted = Signal(), Signal(), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -39,6 +41,9 @@ class StageView(QWidget):
         self.stage = Stage()
         self._scene = SceneCard(theme)
         self._scene.opened.connect(self.choice_changed)
+        self._scene.chosen.connect(self._choose)
+        self._scene.all_wanted.connect(self.all_wanted)
+        self._scene.example_wanted.connect(self.example_wanted)
         self._area = SceneArea(self._scene)
         self._strip = RoundStrip(theme)
         self._strip.chosen.connect(self._go_to)
@@ -95,6 +100,10 @@ class StageView(QWidget):
 
     def _go_to(self, number: int) -> None:
         self.stage.go_to(number)
+        self.choice_changed.emit()
+
+    def _choose(self, key: str) -> None:
+        self.stage.choose(key)
         self.choice_changed.emit()
 
     def _go_to_newest(self) -> None:

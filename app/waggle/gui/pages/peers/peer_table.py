@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from waggle.core.peer_id import fingerprint
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import decimal, figure, later, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
@@ -66,7 +67,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         peer_name(peer.name, peer.id),
         tr(WORDS[peer.connection]),
         one_line(peer.model) or "–",
-        figure(peer.round) if peer.round else "–",
+        figure(round_number(peer.round)) if peer.received else "–",
         used,
         figure(peer.groups_pulled) if peer.groups_pulled else "–",
         decimal(peer.mean_reward, 2) if peer.received else "–",

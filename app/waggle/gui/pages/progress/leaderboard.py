@@ -112,7 +112,7 @@ class LeaderboardView(ScrollArea):
             self._leaders_say.setText(words)
             return
         self._leaders_say.setText(tr("By each computer's last hour of answers; self-reported."))
-        heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Round"), tr("Right"), tr("95% interval"))
+        heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Rounds"), tr("Right"), tr("95% interval"))
         self._add_row(0, heads, "caption", "faint")
         places = list(enumerate(comparison.entrants, 1))
         mine = [(place, entrant) for place, entrant in places[ENTRANTS:] if entrant.mine]

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.round_number import round_number
 from waggle.gui.charts.painted.question_shares import QuestionShareBars
 from waggle.gui.charts.painted.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.plotted.measured_legend import MeasuredLegend
@@ -67,7 +68,7 @@ def score_headline(state: State) -> str:
             return why_unavailable(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
     if not scores or not scores[-1].total:
-        played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
+        played = plural(round_number(rounds[-1].round), "%n round", "%n rounds")
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
         earned = chart_series.trend([r.reward for r in rounds], chart_series.trend_width(len(rounds)))[-1]
         return words.replace("%1", played).replace("%2", decimal(earned, 2))
@@ -137,9 +138,14 @@ class ProgressPage(Page):
         self._as_table = Button(theme, tr("Show as table"), "view", "table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._show_as_table)
-        self._compared = Button(theme, tr("Compare models"), "view", "peers")
+        self._runs = RunChoice(theme)
+        self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
+        self._runs.changed.connect(self._redraw.start)
+        self._compared = Button(theme, tr("Own charts"), "view", "progress")
         self._compared.setCheckable(True)
         self._compared.toggled.connect(self._show_comparison)
+        self._compared.hide()
+        self._runs.models_wanted.connect(lambda: self._compared.setChecked(True))
         self._comparison = LeaderboardView(theme)
         self._comparison.commanded.connect(self.commanded)
         self._save = Button(theme, tr("Save"), icon="save")
@@ -157,7 +163,9 @@ class ProgressPage(Page):
         self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
         for part in (self._charts, *map(as_widget, self._framed)):
             self._pages.addWidget(part)
-        self._head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        self._head = page_header(
+            theme, tr("Progress"), self._line, self._axis, self._as_table, self._runs.button, self._compared, self._save
+        )
         self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
         self.setLayout(column(self._head, (self._pages, 1), gap=0))
         theme.changed.connect(self._draw)
@@ -167,11 +175,8 @@ class ProgressPage(Page):
         self._about_held = ElidedLabel(theme, role="small", tone="text_soft")
         self._figure = text(theme, "", "figure")
         self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
-        self._runs = RunChoice(theme)
-        self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
-        self._runs.changed.connect(self._redraw.start)
         headed = column(ElidedLabel(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
-        score_head = row((headed, 1), self._runs.button, self._figure, gap=14)
+        score_head = row((headed, 1), self._figure, gap=14)
         reward = column(ElidedLabel(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
@@ -201,7 +206,7 @@ class ProgressPage(Page):
         self._curves = SpecialtyCurves(theme)
         self._about_curves = ElidedLabel(theme, role="small", tone="text_soft")
         heading = column(text(theme, tr("Reward by specialty"), "heading"), self._about_curves, gap=2)
-        self._curves_card = card(heading, self._curves, gap=12)
+        self._curves_card = card(heading, (self._curves, 1), gap=12)
         self._curves_card.hide()
 
     def _empty_page(self, theme: Theme) -> QFrame:
@@ -218,6 +223,9 @@ class ProgressPage(Page):
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
+        for place, stretch in ((1, self.wide), (2, not self.wide)):  # down to the foot of the charts, and empty below the cards
+            self._by_specialty.setStretch(place, int(stretch))
+        self._curves.let_grow(self.wide)
         for box in (self._chart_box, self._beside_pins, self._lines, self._by_specialty):
             box.setSpacing(gap)
         self._comparison.set_gap(gap)
@@ -230,7 +238,6 @@ class ProgressPage(Page):
         self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._pins.setMinimumWidth(pins if beside else 0)
         self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
-        self._beside_pins.setAlignment(self._pins, Qt.AlignmentFlag.AlignTop if beside else Qt.AlignmentFlag(0))
         self._set_least_heights()
 
     def _set_least_heights(self) -> None:
@@ -338,10 +345,10 @@ class ProgressPage(Page):
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
         rounds = chart_series.rounds(state)
-        about = tr("0 to 1 for each answer: bold is the trend, faint is each round")
+        about = tr("Reward per answer, 0 to 1. Bold: trend. Faint: each round.")
         has_peers = any(summary.external_reward is not None for summary in rounds)
         self._draw_specialties(rounds)
-        self._about_reward.say(about + (tr(", dashed is that of peers") if has_peers else ""))
+        self._about_reward.say(about + (f" {tr('Dashed: peers.')}" if has_peers else ""))
 
     def _draw_specialties(self, rounds: list[RoundSummary]) -> None:
         curves = {title: curve for title, curve in chart_series.specialty_rewards(rounds).items() if len(curve) > 1}
@@ -392,8 +399,8 @@ class ProgressPage(Page):
             (tr("Charts") if charts else tr("Table")) if self.compact else tr("Show as charts") if charts else tr("Show as table")
         )
         self._as_table.say(words, "progress" if charts else "table")
-        back = tr("Own charts") if self._compared.isChecked() else ""
-        self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
+        self._compared.setVisible(self._compared.isChecked())
+        self._runs.button.setVisible(not self._compared.isChecked())
 
     async def _ask_where_to_save(self) -> None:
         """Ask for a file, then save there."""

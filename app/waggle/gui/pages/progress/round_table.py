@@ -8,7 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
 
-from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, percent, tooltip_text, tr
+from waggle.core.round_number import round_number
+from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, later, percent, tooltip_text, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor
@@ -17,9 +18,15 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Rounds", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Seconds", "Loss")
-DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Finished")  # hidden in this order
-FIXED = {"Rounds": 64, "Finished": 120}  # pixels; the other columns share the rest
+COLUMNS = ("Round", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Time (s)", "Loss")
+TIPS = {
+    "Right": later("Right answers of the round, to questions your model trains on"),
+    "Own examples": later("Examples of its own from which your model learned"),
+    "From peers": later("Examples of peers from which your model learned"),
+    "Loss": later("Lower: your model fits better what it learns from. It may be below 0."),
+}
+DROPPED = ("Loss", "Time (s)", "Own examples", "From peers", "Finished")  # hidden in this order
+FIXED = {"Round": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
 EDGES = 32  # pixels beside the text of a column's head
 
@@ -33,10 +40,10 @@ class Row(NamedTuple):
 
 
 def display_cells(summary: RoundSummary, score: HeldOutScore | None, names_day: bool = True) -> tuple[str, ...]:
-    """One row, in the order of COLUMNS; rounds are counted from 1, as scores count them."""
+    """One row, in the order of COLUMNS."""
     finished = clock(summary.at)
     return (
-        figure(summary.round + 1), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,
+        figure(round_number(summary.round)), f"{day(date_of(summary.at))}, {finished}" if names_day else finished,
         percent(score.right / max(1, score.total), 1) if score else "",
         percent(summary.solved), decimal(summary.reward, 2), figure(summary.local), figure(summary.external),
         decimal(summary.seconds, 1), _loss_text(summary),
@@ -77,6 +84,12 @@ class RoundTableModel(RowsModel[Row]):
                 return tooltip_text(words.replace("%1", figure(score.right)).replace("%2", figure(score.total)))
             case _:
                 return super().data(index, role)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
+            title = COLUMNS[section]
+            return tooltip_text(": ".join(tr(words) for words in (title, TIPS.get(title, "")) if words))
+        return super().headerData(section, orientation, role)
 
 
 class RoundTableView(QTableView):

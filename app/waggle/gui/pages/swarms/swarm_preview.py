@@ -3,7 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.core.round_number import round_number
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
     CLASS_PAGE,
@@ -120,5 +121,5 @@ class SwarmPreviewCard(QFrame):
         consequence = tr("You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
-        going = words.replace("%1", leaving).replace("%2", str(round_))
+        going = words.replace("%1", leaving).replace("%2", figure(round_number(round_)))
         return " ".join(filter(None, (alone, going, consequence, private)))

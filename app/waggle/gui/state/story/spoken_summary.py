@@ -1,5 +1,6 @@
 """A summary of the last minute in a sentence, for screen readers and for a quick look."""
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import figure, percent, plural, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
@@ -22,10 +23,9 @@ def summary_text(state: State, now: float) -> str:
         return ""
     answers = sum(summary.completions for summary in rounds)
     right = sum(summary.solved * summary.completions for summary in rounds)
-    words = tr("Round %2: %1 right")
-    if len(rounds) > 1:
-        words = plural(len(rounds), "Last minute: %n round, %1 right", "Last minute: %n rounds, %1 right")
-    words = words.replace("%1", percent(right / max(1, answers))).replace("%2", figure(rounds[0].round))
+    first, last = (figure(round_number(summary.round)) for summary in (rounds[0], rounds[-1]))
+    words = tr("Round %2: %1 right") if len(rounds) == 1 else tr("Rounds %2 to %3: %1 right")
+    words = words.replace("%1", percent(right / max(1, answers))).replace("%2", first).replace("%3", last)
     if state.reach == "solo":
         return f"{words}."
     groups = sum(summary.external for summary in rounds)

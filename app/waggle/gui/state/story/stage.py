@@ -134,6 +134,15 @@ class Stage:
             self.round, self.follows, self._turned = number, number == self.newest, self.clock()
             self.rehearsal = None
 
+    def choose(self, key: str) -> None:
+        """Show another question of the round that is on the stage."""
+        scene = self.scene
+        card = next((card for card in scene.others if card.key == key), None) if scene else None
+        if scene is not None and card is not None:
+            others = tuple(scene.card if each.key == key else each for each in scene.others)
+            self.scenes[scene.round] = replace(scene, card=card, others=others)
+            self.round, self._turned, self.rehearsal = scene.round, self.clock(), None
+
     def go_to_newest(self) -> None:
         self.round, self.follows, self._turned, self.rehearsal = self.newest, True, self.clock(), None
 

@@ -14,6 +14,7 @@ from waggle.protocol.state import Card
 
 Kind = Literal["right", "untagged", "close", "wrong", "cut", "written", "writing", "truth"]
 ORDER: tuple[Kind, ...] = ("right", "untagged", "close", "wrong", "cut", "written", "writing", "truth")
+WORTH_A_LOOK: tuple[Kind, ...] = "right", "untagged", "close"
 CLOSE = 0.2  # the least reward of an answer that is nearly right
 TAGS = "<answer>", "</answer>"
 KIND_WORDS: dict[str, str] = {
@@ -112,6 +113,12 @@ def says_more(answer: ShownCompletion) -> bool:
     for tag in TAGS:
         around = around.replace(tag, " ")
     return bool(one_line(around).strip())
+
+
+def is_fruitless(card: Card) -> bool:
+    """Whether all tries are judged, none is worth a look, and nothing was learned: one line says enough."""
+    fruitless = all(answer.judged and kind_of(answer) not in WORTH_A_LOOK for answer in card.completions)
+    return fruitless and bool(card.completions) and not card.by_hand and not any(card.effects)
 
 
 def _grid_of(answer: ShownCompletion) -> NumberGrid | None:

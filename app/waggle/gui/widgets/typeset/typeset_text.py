@@ -49,6 +49,11 @@ class TypesetText(PaintedWidget):
             self.setAccessibleName(visible_lines(question))
             self.fit()
 
+    @property
+    def has_grid(self) -> bool:
+        """Whether its task has a grid."""
+        return any(block.task and not isinstance(block, Words) for block in self._blocks)
+
     def set_limit(self, height: float) -> None:
         """The most pixels of height."""
         if height != self._limit:
