@@ -52,7 +52,7 @@ def test_at_first_the_most_useful_come_first(table: PeerTableModel) -> None:
     ("column", "order"),
     [
         ("Name", "wren otter nameless"), ("Connection", "nameless wren otter"), ("Model", "nameless otter wren"),
-        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("It fetched", "nameless otter wren"),
+        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("You gave", "nameless otter wren"),
         ("Mean reward", "nameless wren otter"), ("Standing", "otter wren nameless"), ("Delay", "nameless wren otter"),
         ("Seen", "otter wren nameless"),
     ],
