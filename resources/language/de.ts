@@ -476,7 +476,6 @@
 <message><source>Choose a new folder: nothing is ever overwritten.</source><translation>Wähle einen neuen Ordner: Nichts wird je überschrieben.</translation></message>
 <message><source>Choose a plain model.</source><translation>Wähle ein schlichtes Modell.</translation></message>
 <message><source>Choose a shorter path.</source><translation>Wähle einen kürzeren Pfad.</translation></message>
-<message><source>Choose a smaller model</source><translation>Kleineres Modell wählen</translation></message>
 <message><source>Choose a smaller model, close other programs, or allow more: computer.memory_gb.</source><translation>Wähle ein kleineres Modell, schließe andere Programme oder erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Choose a smaller model, or close other programs.</source><translation>Wähle ein kleineres Modell, oder schließe andere Programme.</translation></message>
 <message><source>Choose a swarm</source><translation>Schwarm wählen</translation></message>
@@ -845,6 +844,7 @@
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
+<message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde gelernt, seine Antwort zu kennzeichnen.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden gelernt, seine Antwort zu kennzeichnen.</numerusform></translation></message>

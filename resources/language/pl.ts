@@ -476,7 +476,6 @@
 <message><source>Choose a new folder: nothing is ever overwritten.</source><translation>Wybierz nowy folder: nic nigdy nie jest nadpisywane.</translation></message>
 <message><source>Choose a plain model.</source><translation>Wybierz zwykły model.</translation></message>
 <message><source>Choose a shorter path.</source><translation>Wybierz krótszą ścieżkę.</translation></message>
-<message><source>Choose a smaller model</source><translation>Wybierz mniejszy model</translation></message>
 <message><source>Choose a smaller model, close other programs, or allow more: computer.memory_gb.</source><translation>Wybierz mniejszy model, zamknij inne programy albo pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Choose a smaller model, or close other programs.</source><translation>Wybierz mniejszy model albo zamknij inne programy.</translation></message>
 <message><source>Choose a swarm</source><translation>Wybierz rój</translation></message>
@@ -845,6 +844,7 @@
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
+<message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform></translation></message>

@@ -633,4 +633,4 @@ def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_to
         for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
     )
     assert head == "Mean reward"
-    assert tip == "Mean reward: How right the answers of its model were: 0 is never, 1 always"
+    assert tip == "Mean reward: How right the answers of its model were, all since you met: 0 is never, 1 always"

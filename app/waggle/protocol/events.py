@@ -304,11 +304,6 @@ class EngineGone(Event, frozen=True, kw_only=True, tag=True):
     host: str = ""
     wait: float = 0.0
 
-    @property
-    def short_of_memory(self) -> bool:
-        """Whether the system ended it, most likely because memory ran short."""
-        return abs(self.code) in KILLED
-
 
 class Warned(Event, frozen=True, kw_only=True, tag=True):
     """Something that the person should know; contribution continues.

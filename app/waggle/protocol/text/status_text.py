@@ -156,7 +156,7 @@ def _gone_sentence(gone: events.EngineGone) -> Sentence:
         detail = in_turn(Message("Waggle keeps trying."), SAFE)
     else:
         word, says = Message("Restarting"), Message("Training stopped unexpectedly.")
-        if gone.short_of_memory:
+        if abs(gone.code) in events.KILLED:
             says = Message("Your computer stopped the training, probably because memory ran short.")
         soon = counted(round(gone.wait), "It starts again by itself in a second.", "It starts again by itself in %n seconds.")
         detail = in_turn(soon if gone.wait >= 1 else Message("It starts again by itself."), SAFE)

@@ -180,7 +180,7 @@ class SwarmGraph(PaintedChart):
     def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
         frame = (self._me, self._marked, self.nobody, place.size(), ratio, self.theme.mode, self.layoutDirection())
-        if frame == self._still_of:
+        if frame == self._still_of or place.isEmpty():  # it has no room yet
             return
         self._still_of = frame
         self._still = QPixmap((place.size() * ratio).toSize())

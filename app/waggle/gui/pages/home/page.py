@@ -66,7 +66,7 @@ class HomePage(Page):
         self._side = column((self.sharing, 1000), self.cost, self.next)
         self._side.addStretch(1)  # below the cards while nothing is shared
         self._far = column(self.good, self._shares_card, self._ahas_card, None)
-        self._vast = False
+        self._vast, self._heights_shared = False, (1000, 0)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._far_column, self._cards = as_widget(self._far), as_widget(self._columns)
@@ -119,8 +119,12 @@ class HomePage(Page):
 
     def _share_height(self) -> None:
         """What the second column has to spare is the picture's; without one, the two cards with a button share it."""
-        self._side.setStretch(0, 0 if self.sharing.is_resting else 1000)
-        self._side.setStretchFactor(self.next, 1000 if self.is_tight() and not self.sharing.is_resting else 0)
+        spare = not self.sharing.is_resting
+        shares = (1000 if spare else 0, 1000 if spare and self.is_tight() else 0)
+        if shares != self._heights_shared:  # else Qt lays the page out again
+            self._heights_shared = shares
+            for part, share in zip((self.sharing, self.next), shares, strict=True):
+                self._side.setStretchFactor(part, share)
 
     def _limit_heights(self) -> None:
         """The chart is no higher than 16:9."""

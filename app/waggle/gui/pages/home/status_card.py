@@ -26,7 +26,7 @@ from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.events import CommandDone, Phase
 from waggle.protocol.schedule import moment
@@ -127,9 +127,9 @@ class StatusCard(QFrame):
         self._progress = as_widget(row(self._stage, self._cells))
         progress = column(None, self._progress, None, gap=0)
         self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=12))
-        self._beside, self._below = column(self._buttons, gap=0), column(gap=0)
+        self._beside, self._below = column(self._buttons), column()  # where the buttons stand: below what a person has to decide
         top = StretchRow((head, 1), (dial, 0), (as_widget(self._beside), 0), gap=16)
-        self._box = column(top, self._line, self._below, self._fact, self._warned, self._advice, self._suggestion, gap=0)
+        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, self._below, gap=0)
         self.setLayout(self._box)
         self._calm = self._compact = self._alone = False
         self.set_compact(False)
@@ -165,9 +165,10 @@ class StatusCard(QFrame):
         self._more.setMenu(self._pause_menu())
         self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
-        self._smaller = Button(theme, tr("Choose a smaller model"))
-        self._smaller.clicked.connect(lambda: self.page_wanted.emit("models", ""))
-        self._button_row = row(None, self._smaller, self._second, row(self._main, self._more, gap=1), gap=8)
+        self._starter = Button(theme, tr("Train the starter"))
+        set_tip(self._starter, tr("It is small. What your model learned is kept."))
+        self._starter.clicked.connect(self._start_with_starter)
+        self._button_row = row(None, self._starter, self._second, row(self._main, self._more, gap=1), gap=8)
         self._buttons = as_widget(self._button_row)
 
     def _pause_menu(self) -> QMenu:
@@ -188,10 +189,6 @@ class StatusCard(QFrame):
         """Where it is the only card of the page, its buttons follow what a person has to read."""
         if alone != self._alone:
             self._alone = alone
-            ways = QBoxLayout.Direction
-            self._button_row.setDirection(ways.RightToLeft if alone else ways.LeftToRight)  # what is to be done comes first
-            (self._below if alone else self._beside).addWidget(self._buttons)
-            self._below.setContentsMargins(0, 16 if alone else 0, 0, 4 if alone else 0)
             self.show_state(self._state, self._context.store.now())
 
     def _arrange(self) -> None:
@@ -203,6 +200,14 @@ class StatusCard(QFrame):
         self._line.setContentsMargins(0, 0 if self._calm else 8, 0, 0)
         self._says.setFont(self._theme.font("heading" if self._calm else "title" if self._compact else "display"))
         self._detail.setFont(self._theme.font("small" if self._calm else "body"))
+
+    def _place_buttons(self, *, below: bool) -> None:
+        """Beside the sentence, or below all that a person reads before deciding; there, what is to be done comes first."""
+        box, ways = self._below if below else self._beside, QBoxLayout.Direction
+        if box.indexOf(self._buttons) < 0:
+            box.addWidget(self._buttons)
+            self._button_row.setDirection(ways.RightToLeft if below else ways.LeftToRight)
+            self._below.setContentsMargins(0, 16 if below else 0, 0, 4 if below else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -224,6 +229,7 @@ class StatusCard(QFrame):
         if calm != self._calm:
             self._calm = calm
             self._arrange()
+        self._place_buttons(below=state.waits_for_choice or self._alone)
         self._chip.setVisible(not calm)
         self._sign.setVisible(calm)
         self._sign.show_icon(status.sign, SIGN_INK.get(status.tone, "text_soft"))
@@ -252,7 +258,7 @@ class StatusCard(QFrame):
         self._warning_advice.setText(tr(newest.advice) if newest else "")
         self._warning_advice.setVisible(newest is not None and bool(newest.advice))
         for page, link in self._see.items():
-            link.setVisible(newest is not None and newest.page == page)
+            link.setVisible(newest is not None and newest.page == page and (page != "swarms" or state.undecided is None))
         self._warned.setVisible(newest is not None)
 
     def _show_fact(self, state: State) -> None:
@@ -281,7 +287,7 @@ class StatusCard(QFrame):
         self.show_state(self._state, self._state.at)
 
     def _show_over(self) -> None:
-        for button in (self._more, self._second, self._smaller, self._why_button):
+        for button in (self._more, self._second, self._starter, self._why_button):
             button.hide()
         restyle(self._main, "kind", "primary")
         self._main.join("")
@@ -316,7 +322,7 @@ class StatusCard(QFrame):
         }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
-                 self._second: anyway or decides or (failed and stopped), self._smaller: self._needs_smaller_model(),
+                 self._second: anyway or decides or (failed and stopped), self._starter: self._needs_smaller_model(),
                  self._why_button: bool(status.why)}  # fmt: skip
         for button, is_visible in visibility.items():
             if button.hasFocus() and not is_visible:  # else Qt focuses the next widget, and Space would press it
@@ -324,10 +330,18 @@ class StatusCard(QFrame):
             button.setVisible(is_visible)
 
     def _needs_smaller_model(self) -> bool:
-        """Whether the last run ended for want of memory, with a larger model than the starter."""
-        ended = self._state.problem or self._state.gone
-        chosen = (self._state.settings or self._context.settings.settings).model
-        return self._state.phase == "problem" and ended is not None and ended.short_of_memory and chosen != ModelSettings()
+        """Whether no engine runs, the last one ended for want of memory, and its model was larger than the starter."""
+        settings, problem = self._context.settings, self._state.problem
+        chosen = (self._state.settings or settings.settings).model
+        short = problem is not None and problem.short_of_memory
+        return short and chosen != ModelSettings() and not settings.far and self._can_start()
+
+    def _start_with_starter(self) -> None:
+        """No engine takes a choice now, so the settings do."""
+        settings = self._context.settings
+        settings.set({"model.name": None, "model.folder": None})
+        if settings.settings.model == ModelSettings():
+            self.start_wanted.emit()
 
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The words and icons of both buttons while a person has to decide about a changed model."""
