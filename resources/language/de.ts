@@ -204,7 +204,6 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
-<message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n Mitglied bei der letzten Nachfrage</numerusform><numerusform>%n Mitglieder bei der letzten Nachfrage</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>nur du bisher</numerusform><numerusform>%n Mitglieder, mit dir</numerusform></translation></message>
@@ -223,7 +222,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde geübt</numerusform><numerusform>%n Runden geübt</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>%n Fachgebiet gewählt</numerusform><numerusform>%n Fachgebiete gewählt</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>%n Fachgebiet wurde weitergegeben.</numerusform><numerusform>%n Fachgebiete wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -393,7 +393,7 @@
 <message><source>Asking.</source><translation>Fragt nach.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Fragt die signierte Versionsliste der Macher ab, aber nur, wenn du hier drückst. Nichts wird von selbst installiert.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Mindestens 8 Zeichen; vier Wörter, die niemand erraten würde, sind gut.</translation></message>
-<message><source>At most %1 kinds.</source><translation>Höchstens %1 Arten.</translation></message>
+<message><source>At most %1 specialties.</source><translation>Höchstens %1 Fachgebiete.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Höchstens alle zehn Minuten beantwortet jedes Modell dieselben 16 Fragen, mit denen niemand trainiert. Jede Antwort wird auf diesem Computer noch einmal bewertet. Welches Modell sie schrieb, sagt jeder Computer nur von sich selbst.</translation></message>
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Bei deinem Preis von %1 je kWh sind das heute %2 und insgesamt %3.</translation></message>
 <message><source>Aug</source><translation>Aug</translation></message>
@@ -498,7 +498,7 @@
 <message><source>Choose another revision of it.</source><translation>Wähle eine andere Revision davon.</translation></message>
 <message><source>Choose another web.port, or 0: none.</source><translation>Wähle einen anderen web.port, oder 0: keinen.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wähle einen anderen mit --home.</translation></message>
-<message><source>Choose at least one kind of question, or add your own.</source><translation>Wähle mindestens eine Art von Frage oder füge eigene hinzu.</translation></message>
+<message><source>Choose at least one specialty, or add questions of your own.</source><translation>Wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
 <message><source>Choose hours</source><translation>Stunden wählen</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wähle eines seiner Fachgebiete.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wähle eine davon, zum Beispiel %1.</translation></message>
@@ -1022,7 +1022,7 @@
 <message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt vielleicht nicht: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Maze</source><translation>Labyrinth</translation></message>
 <message><source>Mean reward</source><translation>Ø Belohnung</translation></message>
-<message><source>Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.</source><translation>Mittelwerte von %1 Läufen allein und %2 Schwärmen mit Fragen derselben Art. Dein Lauf kann anders ausfallen.</translation></message>
+<message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Mittelwerte von %1 Läufen allein und %2 Schwärmen mit denselben Fachgebieten. Dein Lauf kann anders ausfallen.</translation></message>
 <message><source>Meanwhile: you against the model</source><translation>Inzwischen: du gegen das Modell</translation></message>
 <message><source>Measured elsewhere</source><translation>Anderswo gemessen</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Anderswo gemessen, %1</translation></message>

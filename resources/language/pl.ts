@@ -204,7 +204,6 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
-<message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n członek przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>na razie tylko Ty</numerusform><numerusform>%n członków, razem z Tobą</numerusform><numerusform>%n członków, razem z Tobą</numerusform></translation></message>
@@ -223,7 +222,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu</numerusform><numerusform>%n rundy treningu</numerusform><numerusform>%n rund treningu</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>Wybrano %n specjalność</numerusform><numerusform>Wybrano %n specjalności</numerusform><numerusform>Wybrano %n specjalności</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>Przekazano %n specjalność.</numerusform><numerusform>Przekazano %n specjalności.</numerusform><numerusform>Przekazano %n specjalności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -393,7 +393,7 @@
 <message><source>Asking.</source><translation>Sprawdzanie.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Pobiera podpisaną listę wersji od twórców, tylko gdy to naciśniesz. Nic nie instaluje się samo.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Co najmniej 8 znaków; dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
-<message><source>At most %1 kinds.</source><translation>Najwięcej rodzajów: %1.</translation></message>
+<message><source>At most %1 specialties.</source><translation>Najwyżej %1 specjalności.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Najwyżej co dziesięć minut każdy model odpowiada na te same 16 pytań, na których nikt nie trenuje. Każda odpowiedź jest ponownie oceniana na tym komputerze. To, który model ją napisał, każdy komputer podaje sam.</translation></message>
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Przy Twojej cenie %1 za kWh to dziś %2, a łącznie %3.</translation></message>
 <message><source>Aug</source><translation>sie</translation></message>
@@ -498,7 +498,7 @@
 <message><source>Choose another revision of it.</source><translation>Wybierz inną rewizję.</translation></message>
 <message><source>Choose another web.port, or 0: none.</source><translation>Wybierz inny web.port albo 0: żaden.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wybierz inny przez --home.</translation></message>
-<message><source>Choose at least one kind of question, or add your own.</source><translation>Wybierz co najmniej jeden rodzaj pytań albo dodaj własne.</translation></message>
+<message><source>Choose at least one specialty, or add questions of your own.</source><translation>Wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
 <message><source>Choose hours</source><translation>Wybierz godziny</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wybierz jedną z jego specjalności.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wybierz jedną z nich, na przykład %1.</translation></message>
@@ -1022,7 +1022,7 @@
 <message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Może się nie zmieścić: około %1 odpowiedzi na godzinę, pamięć: %2 z %3 GB.</translation></message>
 <message><source>Maze</source><translation>Labirynt</translation></message>
 <message><source>Mean reward</source><translation>Śr. nagroda</translation></message>
-<message><source>Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.</source><translation>Średnie z przebiegów solo (%1) i rojów (%2) na tych samych rodzajach pytań. Twój przebieg może być inny.</translation></message>
+<message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Średnie z przebiegów solo (%1) i rojów (%2) na tych samych specjalnościach. Twój przebieg może być inny.</translation></message>
 <message><source>Meanwhile: you against the model</source><translation>W międzyczasie: Ty kontra model</translation></message>
 <message><source>Measured elsewhere</source><translation>Zmierzone gdzie indziej</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>

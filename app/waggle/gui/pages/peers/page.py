@@ -29,6 +29,7 @@ from waggle.protocol.state import State
 
 FEW = 8  # with more peers than this, they can be searched
 REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
+LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
 BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
 TABLE_EDGES = (6, 2, 6, 8)  # pixels: the margins of the table in its card
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
@@ -221,8 +222,11 @@ class PeersPage(Page):
     def _fold(self) -> None:
         """Put the reach below the picture where text is too large for the window."""
         px, ways = self.theme.px, QBoxLayout.Direction
-        self._box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
-        if self.wide:  # the picture has the height of the page, and the table stands beside it
+        table = self._table_height()
+        room = self._area.height() - self._box.contentsMargins().bottom() - self._box.spacing()
+        in_two = self.wide and room - px(LARGE) < table
+        self._box.setDirection(ways.LeftToRight if in_two else ways.TopToBottom)
+        if in_two:  # the picture has the height of the page, and the table stands beside it
             self._fold_wide()
             return
         beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
@@ -233,8 +237,6 @@ class PeersPage(Page):
         picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
         self._band.setMinimumHeight(height)
-        table = self._table_height()
-        room = self._area.height() - self._box.contentsMargins().bottom() - self._box.spacing()
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNBOUNDED)
         self._band.setMaximumHeight(room - table if few and self._state.peers else height)
