@@ -1874,7 +1874,6 @@
 <message><source>There is no sharing strategy %1.</source><translation>Es gibt keine Strategie %1 zum Teilen.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>In %1 ist keine tokenizer.json.</translation></message>
 <message><source>There is no update rule %1.</source><translation>Es gibt keine Lernregel %1.</translation></message>
-<message><source>There is nothing at %1.</source><translation>Unter %1 ist nichts.</translation></message>
 <message><source>There is nothing to answer.</source><translation>Es gibt nichts zu beantworten.</translation></message>
 <message><source>There is nothing to decide.</source><translation>Es gibt nichts zu entscheiden.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Unter %1 ist schon etwas.</translation></message>

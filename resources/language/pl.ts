@@ -1874,7 +1874,6 @@
 <message><source>There is no sharing strategy %1.</source><translation>Nie ma strategii dzielenia się %1.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>W %1 nie ma tokenizer.json.</translation></message>
 <message><source>There is no update rule %1.</source><translation>Nie ma reguły uczenia %1.</translation></message>
-<message><source>There is nothing at %1.</source><translation>W %1 nic nie ma.</translation></message>
 <message><source>There is nothing to answer.</source><translation>Nie ma na co odpowiadać.</translation></message>
 <message><source>There is nothing to decide.</source><translation>Nie ma o czym decydować.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Pod %1 już coś jest.</translation></message>

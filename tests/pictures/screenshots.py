@@ -64,7 +64,7 @@ def _asking(story: Story) -> Story:
 def _model_away(story: Story) -> Story:
     folder = "/media/anna/usb/SmolLM2-360M"
     advice = Message("Check its path, and whether its disk is connected.")
-    away = ModelUnavailable(folder=folder, reason=Message("There is nothing at %1.", folder), advice=advice)
+    away = ModelUnavailable(folder=folder, reason=Message("There is no model in %1.", folder), advice=advice)
     return [*starting(story), away]
 
 

@@ -133,7 +133,9 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
     assert window.page == "home"
 
 
-AWAY = ModelUnavailable(folder="/media/usb/mine", reason="There is nothing at /media/usb/mine.", advice="Check its path.", at=6.0)
+AWAY = ModelUnavailable(
+    folder="/media/usb/mine", reason="There is no model in /media/usb/mine.", advice="Check its path.", at=6.0
+)
 
 
 def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_one_as_answers(window_told: TellWindow) -> None:
@@ -141,7 +143,7 @@ def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_on
     window.commanded.connect(sent.append)
     card = window.pages.of(HomePage).hero
     assert card._says.text() == "Your model is not available right now"
-    assert card._detail.text().startswith("There is nothing at /media/usb/mine. Check its path.")
+    assert card._detail.text().startswith("There is no model in /media/usb/mine. Check its path.")
     assert "continues by itself once the model is there again" in card._detail.text()
     assert buttons(card) == ["Train the starter", "Choose another model"]
     card._second.click()
@@ -161,7 +163,7 @@ def test_a_model_that_is_not_there_is_notified_once() -> None:
     before = apply(State(), PREPARING)
     after = apply(before, AWAY)
     (notice,) = new_notices(before, after)
-    assert notice.words.startswith("There is nothing at /media/usb/mine.")
+    assert notice.words.startswith("There is no model in /media/usb/mine.")
     assert new_notices(after, after) == []
     downloading = events.Downloading(model="bees/tiny", done=1, total=2, at=8.0)
     assert apply(after, downloading).unavailable is None, "the hub answers again"
