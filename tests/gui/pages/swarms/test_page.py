@@ -305,7 +305,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form._create.click()
     swarms.show_list()
     swarms._new.click()
-    assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
+    assert (form._create.isEnabled(), form._count.words()) == (True, "1 specialty chosen"), "no answer is waited for"
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
     assert (form._name.text(), form._specialties.chosen()) == ("", [])
