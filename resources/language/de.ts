@@ -119,6 +119,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
+<message><source>%1 of %2 questions answered.</source><translation>%1 von %2 Fragen beantwortet.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
@@ -192,9 +193,9 @@
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n Beispiel von Peers</numerusform><numerusform>%n Beispiele von Peers</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught nothing new</source><translation><numerusform>%n Beispiel lehrte nichts Neues</numerusform><numerusform>%n Beispiele lehrten nichts Neues</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
@@ -203,13 +204,13 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
-<message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n Mitglied bei der letzten Nachfrage</numerusform><numerusform>%n Mitglieder bei der letzten Nachfrage</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>nur du bisher</numerusform><numerusform>%n Mitglieder, mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n Nachricht, neueste zuerst.</numerusform><numerusform>%n Nachrichten, neueste zuerst.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>%n neuere Frage wartet</numerusform><numerusform>%n neuere Fragen warten</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
+<message numerus="yes"><source>%n of %1 computers train with you</source><translation><numerusform>%n von %1 Computern trainiert mit dir</numerusform><numerusform>%n von %1 Computern trainieren mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
 <message numerus="yes"><source>%n other questions</source><translation><numerusform>%n weitere Frage</numerusform><numerusform>%n weitere Fragen</numerusform></translation></message>
@@ -222,7 +223,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde geübt</numerusform><numerusform>%n Runden geübt</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>%n Fachgebiet gewählt</numerusform><numerusform>%n Fachgebiete gewählt</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>%n Fachgebiet wurde weitergegeben.</numerusform><numerusform>%n Fachgebiete wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -263,7 +265,7 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Ein Teil des Journals ist beschädigt, oder eine andere Version von Waggle hat ihn geschrieben.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Eine Passphrase hat mindestens %1 Zeichen.</translation></message>
 <message><source>A peer</source><translation>Ein Peer</translation></message>
-<message><source>A peer was right first in %1 of %2 skills</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
+<message><source>A peer was first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten war ein Peer zuerst</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Ein Bild entsteht aus einem aufgezeichneten Lauf.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Der Name eines Bildes endet auf .png, und seinen Ordner gibt es schon.</translation></message>
 <message><source>A program fills the screen.</source><translation>Ein Programm füllt den Bildschirm.</translation></message>
@@ -281,13 +283,12 @@
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Eine Einstellung ist ein Wahrheitswert, eine Zahl, ein Text oder eine Liste.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Daraus lässt sich kein Schwarm machen: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Ein Schwarm hat höchstens vier Dateien mit Fragen.</translation></message>
-<message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Ein Schwarm ist eine Gruppe von Computern, die dieselben Arten von Rätseln üben.</translation></message>
+<message><source>A swarm is a group of computers that practise the same specialties, such as fractions or logic.</source><translation>Ein Schwarm: Computer, die dieselben Fachgebiete üben, etwa Brüche oder Logik.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Ein Schwarm braucht mindestens %1 verschiedene Fragen neben dem Zehntel, das für die Prüfung zurückgelegt wird. Diese Datei hat %2, von denen %3 nicht zurückgelegt sind.</translation></message>
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
-<message><source>About %1 left.</source><translation>Noch etwa %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
@@ -391,7 +392,7 @@
 <message><source>Asking.</source><translation>Fragt nach.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Fragt die signierte Versionsliste der Macher ab, aber nur, wenn du hier drückst. Nichts wird von selbst installiert.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Mindestens 8 Zeichen; vier Wörter, die niemand erraten würde, sind gut.</translation></message>
-<message><source>At most %1 kinds.</source><translation>Höchstens %1 Arten.</translation></message>
+<message><source>At most %1 specialties.</source><translation>Höchstens %1 Fachgebiete.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Höchstens alle zehn Minuten beantwortet jedes Modell dieselben 16 Fragen, mit denen niemand trainiert. Jede Antwort wird auf diesem Computer noch einmal bewertet. Welches Modell sie schrieb, sagt jeder Computer nur von sich selbst.</translation></message>
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Bei deinem Preis von %1 je kWh sind das heute %2 und insgesamt %3.</translation></message>
 <message><source>Aug</source><translation>Aug</translation></message>
@@ -438,6 +439,7 @@
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
+<message><source>Change the limit</source><translation>Grenze ändern</translation></message>
 <message><source>Change them on the page Settings.</source><translation>Ändere sie auf der Seite Optionen.</translation></message>
 <message><source>Changes apply at once</source><translation>Änderungen gelten sofort</translation></message>
 <message><source>Charts</source><translation>Diagramme</translation></message>
@@ -496,7 +498,7 @@
 <message><source>Choose another revision of it.</source><translation>Wähle eine andere Revision davon.</translation></message>
 <message><source>Choose another web.port, or 0: none.</source><translation>Wähle einen anderen web.port, oder 0: keinen.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wähle einen anderen mit --home.</translation></message>
-<message><source>Choose at least one kind of question, or add your own.</source><translation>Wähle mindestens eine Art von Frage oder füge eigene hinzu.</translation></message>
+<message><source>Choose at least one specialty, or add questions of your own.</source><translation>Wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
 <message><source>Choose hours</source><translation>Stunden wählen</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wähle eines seiner Fachgebiete.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wähle eine davon, zum Beispiel %1.</translation></message>
@@ -594,7 +596,6 @@
 <message><source>Device</source><translation>Gerät</translation></message>
 <message><source>Device and memory</source><translation>Gerät und Speicher</translation></message>
 <message><source>Dice</source><translation>Würfel</translation></message>
-<message><source>Differs</source><translation>Weicht ab</translation></message>
 <message><source>Difficulty</source><translation>Schwierigkeit</translation></message>
 <message><source>Direct</source><translation>Direkt</translation></message>
 <message><source>Directly</source><translation>Direkt</translation></message>
@@ -609,6 +610,7 @@
 <message><source>Does sharing help? See it in about two minutes</source><translation>Hilft Teilen? In etwa zwei Minuten siehst du es</translation></message>
 <message><source>Does this network ask you to log in first? Open a page in your browser.</source><translation>Verlangt dieses Netz zuerst eine Anmeldung? Öffne eine Seite in deinem Browser.</translation></message>
 <message><source>Done</source><translation>Fertig</translation></message>
+<message><source>Doubtful</source><translation>Fraglich</translation></message>
 <message><source>Download %1</source><translation>%1 laden</translation></message>
 <message><source>Download and train</source><translation>Laden und trainieren</translation></message>
 <message><source>Download it and choose the file, or better the model that it was made from: its page on the hub names it.</source><translation>Lade sie herunter und wähle die Datei, oder besser das Modell, aus dem sie gemacht wurde: Ihre Seite auf dem Hub nennt es.</translation></message>
@@ -618,7 +620,7 @@
 <message><source>Downloaded models take %1; %2 are free</source><translation>Heruntergeladene Modelle belegen %1; %2 sind frei</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
 <message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
-<message><source>Downloading the model: %1, %2.</source><translation>Das Modell wird heruntergeladen: %1, %2.</translation></message>
+<message><source>Downloading the model: %1, %2 left.</source><translation>Das Modell wird heruntergeladen: %1, noch %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Das Modell wird heruntergeladen: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Lädt die Fragen des Schwarms: %1 von %2 Teilen</translation></message>
 <message><source>Dr. GRPO</source><translation>Dr. GRPO</translation></message>
@@ -631,7 +633,6 @@
 <message><source>Each round</source><translation>Jede Runde</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Früherer Lauf, %1: %2 nach %3</translation></message>
 <message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
-<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Leichtere Rätsel aus fünf Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
 <message><source>Elapsed</source><translation>Dauer</translation></message>
 <message><source>Empty</source><translation>Leer</translation></message>
@@ -687,6 +688,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Dieser Schritt wird beendet, dann wird geschlossen.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Dieser Schritt wird beendet, dann pausiert.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
+<message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
@@ -696,6 +698,7 @@
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
+<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
@@ -772,7 +775,7 @@
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Wie aus Belohnungen ein Gradient wird.</translation></message>
-<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren: 0 heißt nie, 1 immer</translation></message>
+<message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
@@ -789,7 +792,7 @@
 <message><source>In a chat</source><translation>Im Chat</translation></message>
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
-<message><source>In doubt</source><translation>Fraglich</translation></message>
+<message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>Dein Modell lernte dort aus der richtigen Antwort eines Peers, bevor es selbst eine fand. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite „Du“ zeigt dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
@@ -808,7 +811,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
-<message><source>It already finds some right answers, but does not mark them as answers yet. It learns that first.</source><translation>Es findet schon manche richtige Antwort, kennzeichnet sie aber noch nicht als Antwort. Das lernt es zuerst.</translation></message>
+<message><source>It already finds some right answers, but they do not count until it marks them. It learns that first.</source><translation>Es findet schon manche richtige Antwort, aber sie zählt erst, wenn es sie kennzeichnet. Das lernt es zuerst.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -825,7 +828,6 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
-<message><source>It fetched</source><translation>Holte sich</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
@@ -844,6 +846,7 @@
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
+<message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde gelernt, seine Antwort zu kennzeichnen.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden gelernt, seine Antwort zu kennzeichnen.</numerusform></translation></message>
@@ -855,7 +858,7 @@
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
-<message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Es lernt aus den wenigen richtigen Antworten. Bis es welche gibt, bleibt die Kurve flach.</translation></message>
+<message><source>It learns from the few answers that are right. Until there are some, its score stays low.</source><translation>Es lernt aus den wenigen richtigen Antworten. Bis es welche gibt, bleibt sein Ergebnis niedrig.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Sie sieht aus wie wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
@@ -866,6 +869,7 @@
 <message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
+<message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Es startet in einer Sekunde von selbst neu.</numerusform><numerusform>Es startet in %n Sekunden von selbst neu.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
@@ -983,7 +987,8 @@
 <message><source>Looking for a QR code in the picture.</source><translation>Im Bild wird nach einem QR-Code gesucht.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
 <message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
-<message><source>Looking for peers (%1); training does not wait for them.</source><translation>Sucht Peers (%1); das Training wartet nicht auf sie.</translation></message>
+<message><source>Looking for peers (tried %1).</source><translation>Sucht Peers (%1 versucht).</translation></message>
+<message><source>Looking for peers.</source><translation>Sucht Peers.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
 <message><source>Loss</source><translation>Verlust</translation></message>
 <message><source>Low</source><translation>Niedrig</translation></message>
@@ -1019,7 +1024,7 @@
 <message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt vielleicht nicht: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Maze</source><translation>Labyrinth</translation></message>
 <message><source>Mean reward</source><translation>Ø Belohnung</translation></message>
-<message><source>Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.</source><translation>Mittelwerte von %1 Läufen allein und %2 Schwärmen mit Fragen derselben Art. Dein Lauf kann anders ausfallen.</translation></message>
+<message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Mittelwerte von %1 Läufen allein und %2 Schwärmen mit denselben Fachgebieten. Dein Lauf kann anders ausfallen.</translation></message>
 <message><source>Meanwhile: you against the model</source><translation>Inzwischen: du gegen das Modell</translation></message>
 <message><source>Measured elsewhere</source><translation>Anderswo gemessen</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Anderswo gemessen, %1</translation></message>
@@ -1037,6 +1042,7 @@
 <message><source>Mend the links, or choose another place.</source><translation>Berichtige die Verknüpfungen, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mine</source><translation>Meine</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-Sudoku</translation></message>
+<message><source>Mismatch</source><translation>Weicht ab</translation></message>
 <message><source>Model</source><translation>Modell</translation></message>
 <message><source>Models</source><translation>Modelle</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modelle und gespeicherte Stände belegen %1 GB, mehr als die Grenze von %2 GB: was übrig ist, wird gebraucht.</translation></message>
@@ -1081,6 +1087,7 @@
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>New questions</source><translation>Neue Fragen</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
+<message><source>Nine specialties. Anyone may join; you train alone until someone does.</source><translation>Neun Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
@@ -1094,7 +1101,6 @@
 <message><source>No model can be run: %1.</source><translation>Es lässt sich kein Modell ausführen: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Kein Modell ist geladen.</translation></message>
 <message><source>No other model has scores on this computer.</source><translation>Kein anderes Modell hat Ergebnisse auf diesem Computer.</translation></message>
-<message><source>No peer has been met yet. Invite someone: they get a link.</source><translation>Noch wurde kein Peer getroffen. Lade jemanden ein: Das geht mit einem Link.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Kein Programm füllt mehr den Bildschirm.</translation></message>
 <message><source>No program fills the screen.</source><translation>Kein Programm füllt den Bildschirm.</translation></message>
 <message><source>No question was found that is never trained on.</source><translation>Es fand sich keine Frage, mit der nie trainiert wird.</translation></message>
@@ -1121,6 +1127,7 @@
 <message><source>Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.</source><translation>Niemand, der es allein trainiert, veröffentlicht Antworten: Noch fehlt der Vergleich. %1 Antworten.</translation></message>
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Noch veröffentlicht niemand Antworten, der es mit Peers trainiert: Das hier ist allein. %1 Antworten.</translation></message>
 <message><source>Nobody yet</source><translation>Noch niemand</translation></message>
+<message><source>Nobody yet. Invite someone with a link.</source><translation>Noch niemand. Lade jemanden mit einem Link ein.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Noch ist keine richtig. Es versucht es weiter und lernt aus den ersten richtigen.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Keiner von %1 Peers passt</translation></message>
 <message><source>None of your chosen programs runs.</source><translation>Keines deiner gewählten Programme läuft.</translation></message>
@@ -1209,10 +1216,10 @@
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Nur die Antworten deines Modells verlassen diesen Computer, mit einem erfundenen Namen, einem öffentlichen Schlüssel und deiner Netzadresse. Dateien, das Modell selbst und was du tippst bleiben hier, außer eigenen Antworten, die du teilen wolltest.</translation></message>
+<message><source>Open QR picture</source><translation>QR-Bild öffnen</translation></message>
 <message><source>Open Waggle</source><translation>Waggle öffnen</translation></message>
 <message><source>Open a file or picture</source><translation>Datei oder Bild öffnen</translation></message>
 <message><source>Open a folder</source><translation>Einen Ordner öffnen</translation></message>
-<message><source>Open a picture</source><translation>Ein Bild öffnen</translation></message>
 <message><source>Open a picture of the QR code</source><translation>Ein Bild des QR-Codes öffnen</translation></message>
 <message><source>Open an invite</source><translation>Eine Einladung öffnen</translation></message>
 <message><source>Open its invite again.</source><translation>Öffne seine Einladung noch einmal.</translation></message>
@@ -1241,7 +1248,7 @@
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
 <message><source>Paste the invite link, or a picture of its QR code</source><translation>Einladungslink einfügen oder ein Bild des QR-Codes</translation></message>
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
-<message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Füge den Link ein. Du siehst, wohin er führt, bevor du beitrittst; bis dahin trainierst du in First light.</translation></message>
+<message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Füge den Link ein und sieh, wohin er führt; bis du beitrittst, trainierst du in First light.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
 <message><source>Pause</source><translation>Pause</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Bei Vollbildprogrammen pausieren</translation></message>
@@ -1287,6 +1294,7 @@
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
 <message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
 <message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
+<message><source>Preparing the model</source><translation>Modell wird vorbereitet</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
@@ -1310,7 +1318,6 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Lege eine Kopie von ihr zurück, oder benenne sie um, um mit den Vorgaben zu beginnen.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Setze einen Text mit "%1" in doppelte Anführungszeichen.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Lege seine Dateien zurück, oder wähle ein anderes Modell.</translation></message>
-<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Rätsel aus neun Gebieten. Offen für alle; allein, bis du jemanden einlädst.</translation></message>
 <message><source>Question</source><translation>Frage</translation></message>
 <message><source>Questions a round</source><translation>Fragen je Runde</translation></message>
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
@@ -1335,6 +1342,7 @@
 <message><source>Reading the picture takes too long.</source><translation>Das Bild zu lesen dauert zu lange.</translation></message>
 <message><source>Reading the questions.</source><translation>Die Fragen werden gelesen.</translation></message>
 <message><source>Recommended model (optional)</source><translation>Empfohlenes Modell (optional)</translation></message>
+<message><source>Reconnecting</source><translation>Verbindet neu</translation></message>
 <message><source>Record of events</source><translation>Aufzeichnung</translation></message>
 <message><source>Reduce motion</source><translation>Weniger Bewegung</translation></message>
 <message><source>Reduced</source><translation>Verringert</translation></message>
@@ -1347,7 +1355,7 @@
 <message><source>Remove them now</source><translation>Jetzt entfernen</translation></message>
 <message><source>Remove these</source><translation>Diese entfernen</translation></message>
 <message><source>Remove: %1, %2</source><translation>Entfernen: %1, %2</translation></message>
-<message><source>Removed to keep to %1 GB: %2.</source><translation>Entfernt, um bei %1 GB zu bleiben: %2.</translation></message>
+<message><source>Removed: %1.</source><translation>Entfernt: %1.</translation></message>
 <message><source>Removing</source><translation>Wird entfernt</translation></message>
 <message><source>Rename one of them, or leave it out.</source><translation>Benenne eine um oder lass sie weg.</translation></message>
 <message><source>Replay of a recorded run</source><translation>Wiedergabe einer Aufzeichnung</translation></message>
@@ -1355,11 +1363,11 @@
 <message><source>Replay successes</source><translation>Erfolge wiederholen</translation></message>
 <message><source>Report</source><translation>Bericht</translation></message>
 <message><source>Reset %1 to: %2</source><translation>%1 zurücksetzen auf: %2</translation></message>
+<message><source>Restarting</source><translation>Startet neu</translation></message>
 <message><source>Restore an identity</source><translation>Identität wiederherstellen</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
 <message><source>Restore or move here</source><translation>Wiederherstellen oder hierher umziehen</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
-<message><source>Restoring the last checkpoint</source><translation>Der letzte Stand wird geladen</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
 <message><source>Resumes if interrupted.</source><translation>Geht nach Unterbrechungen weiter.</translation></message>
@@ -1423,13 +1431,12 @@
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
-<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Unter Fortschritt ansehen</numerusform><numerusform>Alle %n unter Fortschritt</numerusform></translation></message>
-<message><source>See computer.disk_gb.</source><translation>Siehe computer.disk_gb.</translation></message>
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
 <message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
+<message><source>See who was first</source><translation>Wer zuerst richtig lag</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
 <message><source>Seeds</source><translation>Seeds</translation></message>
@@ -1489,7 +1496,6 @@
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
-<message><source>Skills</source><translation>Fähigkeiten</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
 <message><source>Sleep</source><translation>Ruhezustand</translation></message>
 <message><source>Small language models</source><translation>Kleine Sprachmodelle</translation></message>
@@ -1507,6 +1513,7 @@
 <message><source>Something on the way changes files. Try another network.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz.</translation></message>
 <message><source>Something on the way changes files. Try another network. What was downloaded is kept.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz. Was schon geladen ist, bleibt.</translation></message>
 <message><source>Something went wrong.</source><translation>Etwas ging schief.</translation></message>
+<message><source>Specialties</source><translation>Fachgebiete</translation></message>
 <message><source>Specialty</source><translation>Fachgebiet</translation></message>
 <message><source>Spell backward</source><translation>Rückwärts buchstabieren</translation></message>
 <message><source>Stage</source><translation>Bühne</translation></message>
@@ -1838,7 +1845,6 @@
 <message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells und ein erfundener Name. Andere sehen deine Internetadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Die Schwärme, die du kennst, erscheinen hier, wenn die Engine bereit ist.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
-<message><source>The system stopped the training, probably because memory ran short.</source><translation>Das System hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Der Tokenizer in %1 lässt sich gerade nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be read: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht lesen: %2.</translation></message>
@@ -1866,7 +1872,6 @@
 <message><source>There is no invite in that file.</source><translation>In dieser Datei ist keine Einladung.</translation></message>
 <message><source>There is no model in %1.</source><translation>In %1 ist kein Modell.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>In %1 ist kein Modell: %2 fehlt.</translation></message>
-<message><source>There is no model in %1: nothing is there.</source><translation>In %1 ist kein Modell: Dort ist nichts.</translation></message>
 <message><source>There is no run %1.</source><translation>Es gibt keinen Lauf %1.</translation></message>
 <message><source>There is no setting %1.</source><translation>Es gibt keine Option %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Es gibt keine Strategie %1 zum Teilen.</translation></message>
@@ -1905,7 +1910,7 @@
 <message><source>This computer does not tell yet how much energy today took.</source><translation>Dieser Computer sagt noch nicht, wie viel Energie der heutige Tag brauchte.</translation></message>
 <message><source>This computer makes other questions than %1 agreed on.</source><translation>Dieser Computer stellt andere Fragen, als %1 vereinbart hat.</translation></message>
 <message><source>This computer may be very busy. Your model is safe. It says: %1.</source><translation>Dieser Computer ist vielleicht sehr ausgelastet. Dein Modell ist sicher. Die Meldung: %1.</translation></message>
-<message><source>This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.</source><translation>Dieser Computer hat vielleicht zu wenig Speicher. Dein Modell ist sicher: Alles bis zur letzten gespeicherten Runde bleibt erhalten.</translation></message>
+<message><source>This computer may have too little memory for it.</source><translation>Dieser Computer hat dafür vielleicht zu wenig Speicher.</translation></message>
 <message><source>This computer only</source><translation>Nur dieser Computer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Dieser Computer nimmt nur über Gateways teil, und keines ist angegeben.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Dieser Computer nimmt nur über Gateways teil, und diese Einladung nennt keines.</translation></message>
@@ -1995,19 +2000,22 @@
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
+<message><source>Training continues by itself then.</source><translation>Dann geht das Training von selbst weiter.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
 <message><source>Training continues.</source><translation>Das Training geht weiter.</translation></message>
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
+<message><source>Training does not wait for them.</source><translation>Das Training wartet nicht auf sie.</translation></message>
+<message><source>Training in %1 begins after a first test.</source><translation>Erst ein Test, dann Training in %1.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
-<message><source>Training keeps stopping: %1 times in a row.</source><translation>Das Training bricht immer wieder ab: %1-mal hintereinander.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
 <message><source>Training starts automatically.</source><translation>Das Training startet automatisch.</translation></message>
 <message><source>Training starts without a window</source><translation>Das Training startet ohne Fenster</translation></message>
+<message><source>Training stopped %1 times in a row.</source><translation>Das Training brach %1-mal hintereinander ab.</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Das Training wurde unerwartet beendet.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Ihn behandeln, als hättest du ihn nie stumm geschaltet oder gesperrt.</translation></message>
 <message><source>Trusted</source><translation>Bewährt</translation></message>
@@ -2082,8 +2090,9 @@
 <message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle weiß nicht mehr, in welchem Schwarm du bist.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
+<message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle hat eigene Dateien entfernt, um deine Grenze von %1 GB einzuhalten.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle nimmt Dateien mit Fragen: JSON-Zeilen (.jsonl) oder Tabellen (.csv), bis zu vier.</translation></message>
-<message><source>Waggle trains a small language model here, in the background, together with people you choose.</source><translation>Waggle trainiert hier ein kleines Sprachmodell, im Hintergrund, zusammen mit Leuten deiner Wahl.</translation></message>
+<message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trainiert hier ein kleines Sprachmodell, im Hintergrund, zusammen mit anderen Computern.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle wurde aktualisiert oder verschoben, während es läuft.</translation></message>
 <message><source>Waggle writes GGUF files of %1, and this model is of type %2.</source><translation>Waggle schreibt GGUF-Dateien von %1, und dieses Modell ist vom Typ %2.</translation></message>
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle schreibt GGUF-Dateien von Modellen mit Byte-Token, und dieses Modell hat andere.</translation></message>
@@ -2181,14 +2190,15 @@
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
+<message><source>Who should it learn with?</source><translation>Mit wem soll es lernen?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
 <message><source>Why is it slow?</source><translation>Warum ist es langsam?</translation></message>
+<message><source>Why it begins so low</source><translation>Warum es so niedrig beginnt</translation></message>
 <message><source>Why it contributes or waits</source><translation>Warum es beiträgt oder wartet</translation></message>
-<message><source>Why the curve is flat at first</source><translation>Warum die Kurve erst flach ist</translation></message>
 <message><source>Why?</source><translation>Warum?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Fenster und Engine müssen von derselben Version sein.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Dein Modell bekam für %1 davon im Mittel %2 von 1. Beste Antwort:</translation></message>
@@ -2197,7 +2207,6 @@
 <message><source>With peers</source><translation>Mit Peers</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
-<message><source>With whom?</source><translation>Mit wem?</translation></message>
 <message><source>Without a tray, closing ends Waggle.</source><translation>Ohne Infobereich beendet das Schließen Waggle.</translation></message>
 <message><source>Without an invite to it you can never come back.</source><translation>Ohne eine Einladung kommst du nie wieder hinein.</translation></message>
 <message><source>Word problems</source><translation>Textaufgaben</translation></message>
@@ -2229,6 +2238,7 @@
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
+<message><source>You gave</source><translation>Gegeben</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Du trainierst weiter %1, bis das neue Modell da und geprüft ist.</translation></message>
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Du lerntest von %n Antwort</numerusform><numerusform>Du lerntest von %n Antworten</numerusform></translation></message>
@@ -2259,6 +2269,7 @@
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
+<message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Dein Computer hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Deine Engine läuft auf %1. Dort macht `waggle swarm create --questions FILE` aus einer Datei einen Schwarm.</translation></message>
@@ -2275,13 +2286,13 @@
 <message><source>Your model is %1, on this computer only.</source><translation>Dein Modell %1, nur auf diesem Computer.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Dein Modell %1, mit %2.</translation></message>
 <message><source>Your model is getting ready.</source><translation>Dein Modell wird vorbereitet.</translation></message>
+<message><source>Your model is not available right now.</source><translation>Dein Modell ist gerade nicht verfügbar.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Dein Modell ist gerade nicht offen und hat sie deshalb nicht versucht.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Dein Modell ist bereit und trainiert.</translation></message>
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Dein Modell ist sicher: Alles bis zur letzten gespeicherten Runde bleibt erhalten.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
-<message><source>Your model learned from that answer, then got one right itself. It might have got there alone, too.</source><translation>Dein Modell hat aus dieser Antwort gelernt und lag danach selbst richtig. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
@@ -2330,6 +2341,8 @@
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
 <message><source>a text can end its process</source><translation>ein Text kann seinen Prozess beenden</translation></message>
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>ein Text von %1 Zeichen kann seinen Prüfer länger als %2 Sekunden beschäftigen</translation></message>
+<message><source>about %1 h</source><translation>etwa %1 h</translation></message>
+<message><source>about %1 min</source><translation>etwa %1 min</translation></message>
 <message><source>after %1 was right</source><translation>nachdem %1 richtig lag</translation></message>
 <message><source>after learning from another</source><translation>nach dem Lernen von anderen</translation></message>
 <message><source>algorithms</source><translation>Algorithmen</translation></message>
@@ -2473,7 +2486,6 @@
 <message><source>its scores are not the same when it is asked again</source><translation>seine Bewertungen sind nicht dieselben, wenn es noch einmal gefragt wird</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>seine Bewertungen liegen nicht alle zwischen 0 und 1</translation></message>
 <message><source>judging</source><translation>bewertet</translation></message>
-<message><source>just started</source><translation>gerade gestartet</translation></message>
 <message><source>learned from %1</source><translation>gelernt von %1</translation></message>
 <message><source>learned from copy %1</source><translation>gelernt von Kopie %1</translation></message>
 <message><source>learning</source><translation>lernt</translation></message>
@@ -2565,6 +2577,7 @@
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
+<message><source>taking a test</source><translation>macht einen Test</translation></message>
 <message><source>the Intel GPU cannot be used: %1</source><translation>die Intel-GPU ist nicht nutzbar: %1</translation></message>
 <message><source>the access list cannot be read</source><translation>die Zugriffsliste ist nicht lesbar</translation></message>
 <message><source>the answer</source><translation>die Antwort</translation></message>
@@ -2625,7 +2638,6 @@
 <message><source>trains a small language model in %1</source><translation>trainiert ein kleines Sprachmodell in %1</translation></message>
 <message><source>trains under another charter (%1): one of the two must join by the other's invite</source><translation>Er trainiert unter einer anderen Charta (%1): Einer von beiden muss mit der Einladung des anderen beitreten</translation></message>
 <message><source>transformers cannot read it (%1)</source><translation>transformers kann sie nicht lesen (%1)</translation></message>
-<message><source>tried %1</source><translation>%1 versucht</translation></message>
 <message><source>two columns have the same name</source><translation>zwei Spalten heißen gleich</translation></message>
 <message><source>unchecked</source><translation>ungeprüft</translation></message>
 <message><source>under way</source><translation>läuft</translation></message>
@@ -2647,6 +2659,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
 <message><source>your choice</source><translation>deine Wahl</translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
+<message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>dein Modell konnte aus %1 seiner %2 Beispiele lernen und nutzte %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>

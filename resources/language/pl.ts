@@ -119,6 +119,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
+<message><source>%1 of %2 questions answered.</source><translation>Odpowiedzi: %1 z %2 pytań.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
@@ -192,9 +193,9 @@
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n przykład od peerów</numerusform><numerusform>%n przykłady od peerów</numerusform><numerusform>%n przykładów od peerów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
 <message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught nothing new</source><translation><numerusform>%n przykład nie uczył niczego nowego</numerusform><numerusform>%n przykłady nie uczyły niczego nowego</numerusform><numerusform>%n przykładów nie uczyło niczego nowego</numerusform></translation></message>
 <message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
 <message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
@@ -203,13 +204,13 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
-<message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n członek przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>na razie tylko Ty</numerusform><numerusform>%n członków, razem z Tobą</numerusform><numerusform>%n członków, razem z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
+<message numerus="yes"><source>%n of %1 computers train with you</source><translation><numerusform>%n z %1 komputerów trenuje z Tobą</numerusform><numerusform>%n z %1 komputerów trenują z Tobą</numerusform><numerusform>%n z %1 komputerów trenuje z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
 <message numerus="yes"><source>%n other questions</source><translation><numerusform>%n inne pytanie</numerusform><numerusform>%n inne pytania</numerusform><numerusform>%n innych pytań</numerusform></translation></message>
@@ -222,7 +223,8 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu</numerusform><numerusform>%n rundy treningu</numerusform><numerusform>%n rund treningu</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>Wybrano %n specjalność</numerusform><numerusform>Wybrano %n specjalności</numerusform><numerusform>Wybrano %n specjalności</numerusform></translation></message>
+<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>Przekazano %n specjalność.</numerusform><numerusform>Przekazano %n specjalności.</numerusform><numerusform>Przekazano %n specjalności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -263,7 +265,7 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
 <message><source>A peer</source><translation>Peer</translation></message>
-<message><source>A peer was right first in %1 of %2 skills</source><translation>W %1 z %2 umiejętności peer był pierwszy</translation></message>
+<message><source>A peer was first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności peer był pierwszy</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Obraz można zrobić z nagranego przebiegu.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Nazwa obrazu kończy się na .png, a jego folder już istnieje.</translation></message>
 <message><source>A program fills the screen.</source><translation>Jakiś program zajmuje cały ekran.</translation></message>
@@ -281,13 +283,12 @@
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Ustawienie to wartość logiczna, liczba, tekst albo lista.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Z tego nie powstanie rój: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
-<message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Rój to grupa komputerów, które ćwiczą te same rodzaje zagadek.</translation></message>
+<message><source>A swarm is a group of computers that practise the same specialties, such as fractions or logic.</source><translation>Rój to grupa komputerów, które ćwiczą te same specjalności, na przykład ułamki lub logikę.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Rój potrzebuje różnych pytań (co najmniej %1) poza jedną dziesiątą odłożoną na egzamin. W tym pliku pytań jest %2, z czego nieodłożonych %3.</translation></message>
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
-<message><source>About %1 left.</source><translation>Zostało około %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
 <message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
@@ -391,7 +392,7 @@
 <message><source>Asking.</source><translation>Sprawdzanie.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Pobiera podpisaną listę wersji od twórców, tylko gdy to naciśniesz. Nic nie instaluje się samo.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Co najmniej 8 znaków; dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
-<message><source>At most %1 kinds.</source><translation>Najwięcej rodzajów: %1.</translation></message>
+<message><source>At most %1 specialties.</source><translation>Najwyżej %1 specjalności.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Najwyżej co dziesięć minut każdy model odpowiada na te same 16 pytań, na których nikt nie trenuje. Każda odpowiedź jest ponownie oceniana na tym komputerze. To, który model ją napisał, każdy komputer podaje sam.</translation></message>
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Przy Twojej cenie %1 za kWh to dziś %2, a łącznie %3.</translation></message>
 <message><source>Aug</source><translation>sie</translation></message>
@@ -438,6 +439,7 @@
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
+<message><source>Change the limit</source><translation>Zmień limit</translation></message>
 <message><source>Change them on the page Settings.</source><translation>Zmień je na stronie Ustawienia.</translation></message>
 <message><source>Changes apply at once</source><translation>Zmiany działają od razu</translation></message>
 <message><source>Charts</source><translation>Wykresy</translation></message>
@@ -496,7 +498,7 @@
 <message><source>Choose another revision of it.</source><translation>Wybierz inną rewizję.</translation></message>
 <message><source>Choose another web.port, or 0: none.</source><translation>Wybierz inny web.port albo 0: żaden.</translation></message>
 <message><source>Choose another with --home.</source><translation>Wybierz inny przez --home.</translation></message>
-<message><source>Choose at least one kind of question, or add your own.</source><translation>Wybierz co najmniej jeden rodzaj pytań albo dodaj własne.</translation></message>
+<message><source>Choose at least one specialty, or add questions of your own.</source><translation>Wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
 <message><source>Choose hours</source><translation>Wybierz godziny</translation></message>
 <message><source>Choose one of its specialties.</source><translation>Wybierz jedną z jego specjalności.</translation></message>
 <message><source>Choose one of them, such as %1.</source><translation>Wybierz jedną z nich, na przykład %1.</translation></message>
@@ -594,7 +596,6 @@
 <message><source>Device</source><translation>Urządzenie</translation></message>
 <message><source>Device and memory</source><translation>Urządzenie i pamięć</translation></message>
 <message><source>Dice</source><translation>Kości</translation></message>
-<message><source>Differs</source><translation>Różni się</translation></message>
 <message><source>Difficulty</source><translation>Trudność</translation></message>
 <message><source>Direct</source><translation>Bezpośrednio</translation></message>
 <message><source>Directly</source><translation>Bezpośrednio</translation></message>
@@ -609,6 +610,7 @@
 <message><source>Does sharing help? See it in about two minutes</source><translation>Czy dzielenie się pomaga? Sprawdź w około dwie minuty</translation></message>
 <message><source>Does this network ask you to log in first? Open a page in your browser.</source><translation>Czy ta sieć każe się najpierw zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Done</source><translation>Gotowe</translation></message>
+<message><source>Doubtful</source><translation>Wątpliwy</translation></message>
 <message><source>Download %1</source><translation>Pobierz %1</translation></message>
 <message><source>Download and train</source><translation>Pobierz i trenuj</translation></message>
 <message><source>Download it and choose the file, or better the model that it was made from: its page on the hub names it.</source><translation>Pobierz go i wybierz plik, a jeszcze lepiej model, z którego powstał: podaje go jego strona w hubie.</translation></message>
@@ -618,7 +620,7 @@
 <message><source>Downloaded models take %1; %2 are free</source><translation>Pobrane modele zajmują %1; wolne: %2</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
 <message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
-<message><source>Downloading the model: %1, %2.</source><translation>Pobieranie modelu: %1, %2.</translation></message>
+<message><source>Downloading the model: %1, %2 left.</source><translation>Pobieranie modelu: %1, zostało: %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Pobieranie modelu: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Pobieranie pytań roju: części %1 z %2</translation></message>
 <message><source>Dr. GRPO</source><translation>Dr. GRPO</translation></message>
@@ -631,7 +633,6 @@
 <message><source>Each round</source><translation>Każda runda</translation></message>
 <message><source>Earlier run, %1: %2 after %3</source><translation>Wcześniejszy przebieg, %1: %2, za nim %3</translation></message>
 <message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
-<message><source>Easier puzzles of five kinds. Open to all; you train alone until you invite someone.</source><translation>Łatwiejsze zagadki pięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
 <message><source>Empty</source><translation>Puste</translation></message>
@@ -687,6 +688,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Kończenie tego kroku, potem zamknięcie.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Kończenie tego kroku, potem pauza.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
+<message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
@@ -696,6 +698,7 @@
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
+<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
@@ -772,7 +775,7 @@
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
-<message><source>How right the answers of its model were: 0 is never, 1 always</source><translation>Na ile odpowiedzi jego modelu były poprawne: 0 to nigdy, 1 to zawsze</translation></message>
+<message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
@@ -789,7 +792,7 @@
 <message><source>In a chat</source><translation>W rozmowie</translation></message>
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
-<message><source>In doubt</source><translation>Wątpliwe</translation></message>
+<message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>W każdej z nich Twój model uczył się z dobrej odpowiedzi peera, zanim sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona „Ty” pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
@@ -808,7 +811,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
-<message><source>It already finds some right answers, but does not mark them as answers yet. It learns that first.</source><translation>Znajduje już niektóre dobre odpowiedzi, ale nie oznacza ich jeszcze jako odpowiedzi. Tego uczy się najpierw.</translation></message>
+<message><source>It already finds some right answers, but they do not count until it marks them. It learns that first.</source><translation>Znajduje już niektóre dobre odpowiedzi, ale liczą się dopiero, gdy je oznaczy. Tego uczy się najpierw.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
@@ -825,7 +828,6 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
-<message><source>It fetched</source><translation>Pobrał</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -844,6 +846,7 @@
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
+<message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform></translation></message>
@@ -855,7 +858,7 @@
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
-<message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, krzywa jest płaska.</translation></message>
+<message><source>It learns from the few answers that are right. Until there are some, its score stays low.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, jego wynik jest niski.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
@@ -866,6 +869,7 @@
 <message><source>It said nothing about why. Try again.</source><translation>Nie podano przyczyny. Spróbuj ponownie.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
+<message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę uruchomi się samo.</numerusform><numerusform>Za %n sekundy uruchomi się samo.</numerusform><numerusform>Za %n sekund uruchomi się samo.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
@@ -983,7 +987,8 @@
 <message><source>Looking for a QR code in the picture.</source><translation>Szukanie kodu QR na obrazie.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Szukanie wcześniejszych przebiegów.</translation></message>
 <message><source>Looking for peers</source><translation>Szuka peerów</translation></message>
-<message><source>Looking for peers (%1); training does not wait for them.</source><translation>Szuka peerów (%1); trening na nich nie czeka.</translation></message>
+<message><source>Looking for peers (tried %1).</source><translation>Szuka peerów (próby: %1).</translation></message>
+<message><source>Looking for peers.</source><translation>Szuka peerów.</translation></message>
 <message><source>Looking for the model</source><translation>Szukanie modelu</translation></message>
 <message><source>Loss</source><translation>Strata</translation></message>
 <message><source>Low</source><translation>Niski</translation></message>
@@ -1019,7 +1024,7 @@
 <message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Może się nie zmieścić: około %1 odpowiedzi na godzinę, pamięć: %2 z %3 GB.</translation></message>
 <message><source>Maze</source><translation>Labirynt</translation></message>
 <message><source>Mean reward</source><translation>Śr. nagroda</translation></message>
-<message><source>Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.</source><translation>Średnie z przebiegów solo (%1) i rojów (%2) na tych samych rodzajach pytań. Twój przebieg może być inny.</translation></message>
+<message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Średnie z przebiegów solo (%1) i rojów (%2) na tych samych specjalnościach. Twój przebieg może być inny.</translation></message>
 <message><source>Meanwhile: you against the model</source><translation>W międzyczasie: Ty kontra model</translation></message>
 <message><source>Measured elsewhere</source><translation>Zmierzone gdzie indziej</translation></message>
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>
@@ -1037,6 +1042,7 @@
 <message><source>Mend the links, or choose another place.</source><translation>Popraw dowiązania albo wybierz inne miejsce.</translation></message>
 <message><source>Mine</source><translation>Moje</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-sudoku</translation></message>
+<message><source>Mismatch</source><translation>Niezgodny</translation></message>
 <message><source>Model</source><translation>Model</translation></message>
 <message><source>Models</source><translation>Modele</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modele i zapisane stany zajmują %1 GB, ponad limit %2 GB: to, co zostało, jest potrzebne.</translation></message>
@@ -1081,6 +1087,7 @@
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>New questions</source><translation>Nowe pytania</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
+<message><source>Nine specialties. Anyone may join; you train alone until someone does.</source><translation>Dziewięć specjalności. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
 <message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
@@ -1094,7 +1101,6 @@
 <message><source>No model can be run: %1.</source><translation>Nie można uruchomić żadnego modelu: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Żaden model nie jest wczytany.</translation></message>
 <message><source>No other model has scores on this computer.</source><translation>Żaden inny model nie ma wyników na tym komputerze.</translation></message>
-<message><source>No peer has been met yet. Invite someone: they get a link.</source><translation>Nie było jeszcze żadnego peera. Zaproś kogoś: dostanie link.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Żaden program nie zajmuje już całego ekranu.</translation></message>
 <message><source>No program fills the screen.</source><translation>Żaden program nie zajmuje całego ekranu.</translation></message>
 <message><source>No question was found that is never trained on.</source><translation>Nie znaleziono pytania, na którym nigdy się nie trenuje.</translation></message>
@@ -1121,6 +1127,7 @@
 <message><source>Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.</source><translation>Nikt, kto trenuje go solo, nie publikuje odpowiedzi: nie ma jeszcze z czym porównać. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Nikt, kto trenuje go z peerami, nie publikuje jeszcze odpowiedzi: to wynik solo. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody yet</source><translation>Jeszcze nikt</translation></message>
+<message><source>Nobody yet. Invite someone with a link.</source><translation>Jeszcze nikogo. Zaproś kogoś linkiem.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Żadna nie jest jeszcze dobra. Próbuje dalej i uczy się z pierwszych dobrych.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Żaden z peerów (%1) nie pasuje</translation></message>
 <message><source>None of your chosen programs runs.</source><translation>Żaden z wybranych przez Ciebie programów nie działa.</translation></message>
@@ -1209,10 +1216,10 @@
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
+<message><source>Open QR picture</source><translation>Otwórz obraz QR</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
 <message><source>Open a file or picture</source><translation>Otwórz plik lub obraz</translation></message>
 <message><source>Open a folder</source><translation>Otwórz folder</translation></message>
-<message><source>Open a picture</source><translation>Otwórz obraz</translation></message>
 <message><source>Open a picture of the QR code</source><translation>Otwórz obraz z kodem QR</translation></message>
 <message><source>Open an invite</source><translation>Otwórz zaproszenie</translation></message>
 <message><source>Open its invite again.</source><translation>Otwórz jego zaproszenie ponownie.</translation></message>
@@ -1287,6 +1294,7 @@
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
 <message><source>Preparing the code: a few seconds.</source><translation>Przygotowanie kodu: kilka sekund.</translation></message>
 <message><source>Preparing the link</source><translation>Przygotowanie linku</translation></message>
+<message><source>Preparing the model</source><translation>Przygotowanie modelu</translation></message>
 <message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
@@ -1310,7 +1318,6 @@
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Przywróć jego kopię albo zmień mu nazwę, aby zacząć od ustawień domyślnych.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Przywróć jego pliki albo wybierz inny model.</translation></message>
-<message><source>Puzzles of nine kinds. Open to all; you train alone until you invite someone.</source><translation>Zagadki dziewięciu rodzajów. Otwarty dla wszystkich; bez innych, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
 <message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
@@ -1335,6 +1342,7 @@
 <message><source>Reading the picture takes too long.</source><translation>Odczytywanie obrazu trwa zbyt długo.</translation></message>
 <message><source>Reading the questions.</source><translation>Odczytywanie pytań.</translation></message>
 <message><source>Recommended model (optional)</source><translation>Zalecany model (opcjonalnie)</translation></message>
+<message><source>Reconnecting</source><translation>Ponowne łączenie</translation></message>
 <message><source>Record of events</source><translation>Zapis zdarzeń</translation></message>
 <message><source>Reduce motion</source><translation>Ogranicz ruch</translation></message>
 <message><source>Reduced</source><translation>Ograniczony</translation></message>
@@ -1347,7 +1355,7 @@
 <message><source>Remove them now</source><translation>Usuń je teraz</translation></message>
 <message><source>Remove these</source><translation>Usuń te</translation></message>
 <message><source>Remove: %1, %2</source><translation>Do usunięcia: %1, %2</translation></message>
-<message><source>Removed to keep to %1 GB: %2.</source><translation>Usunięto, aby zmieścić się w %1 GB: %2.</translation></message>
+<message><source>Removed: %1.</source><translation>Usunięto: %1.</translation></message>
 <message><source>Removing</source><translation>Usuwanie</translation></message>
 <message><source>Rename one of them, or leave it out.</source><translation>Zmień nazwę jednej z nich albo ją pomiń.</translation></message>
 <message><source>Replay of a recorded run</source><translation>Odtwarzanie nagranego przebiegu</translation></message>
@@ -1355,11 +1363,11 @@
 <message><source>Replay successes</source><translation>Powtarzaj sukcesy</translation></message>
 <message><source>Report</source><translation>Raport</translation></message>
 <message><source>Reset %1 to: %2</source><translation>Przywróć %1 do: %2</translation></message>
+<message><source>Restarting</source><translation>Ponowny start</translation></message>
 <message><source>Restore an identity</source><translation>Przywróć tożsamość</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
 <message><source>Restore or move here</source><translation>Przywróć lub przenieś tutaj</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Przywrócone wyciszenia i blokady: %1. Stary plik zostaje jako %2.</translation></message>
-<message><source>Restoring the last checkpoint</source><translation>Przywracanie ostatniego punktu kontrolnego</translation></message>
 <message><source>Resume</source><translation>Wznów</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Wznów, kiedy chcesz. Stary plik zostaje jako %1.</translation></message>
 <message><source>Resumes if interrupted.</source><translation>Po przerwaniu rusza dalej.</translation></message>
@@ -1423,13 +1431,12 @@
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
-<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Wszystkie %n w Postępach</numerusform><numerusform>Wszystkie %n w Postępach</numerusform></translation></message>
-<message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
 <message><source>See the race</source><translation>Zobacz wyścig</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
+<message><source>See who was first</source><translation>Zobacz, kto był pierwszy</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
 <message><source>Seeds</source><translation>Węzły startowe</translation></message>
@@ -1489,7 +1496,6 @@
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
-<message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
 <message><source>Sleep</source><translation>Usypianie</translation></message>
 <message><source>Small language models</source><translation>Małe modele językowe</translation></message>
@@ -1507,6 +1513,7 @@
 <message><source>Something on the way changes files. Try another network.</source><translation>Coś po drodze zmienia pliki. Spróbuj w innej sieci.</translation></message>
 <message><source>Something on the way changes files. Try another network. What was downloaded is kept.</source><translation>Coś po drodze zmienia pliki. Spróbuj w innej sieci. Pobrane dane zostają.</translation></message>
 <message><source>Something went wrong.</source><translation>Coś poszło nie tak.</translation></message>
+<message><source>Specialties</source><translation>Specjalności</translation></message>
 <message><source>Specialty</source><translation>Specjalność</translation></message>
 <message><source>Spell backward</source><translation>Literowanie wspak</translation></message>
 <message><source>Stage</source><translation>Scena</translation></message>
@@ -1838,7 +1845,6 @@
 <message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu i wymyślona nazwa. Inni widzą Twój adres internetowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here when the engine is ready.</source><translation>Znane Ci roje pojawią się tutaj, gdy silnik będzie gotowy.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
-<message><source>The system stopped the training, probably because memory ran short.</source><translation>System zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Nie można przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be read: %2.</source><translation>Nie można odczytać tokenizera w %1: %2.</translation></message>
@@ -1866,7 +1872,6 @@
 <message><source>There is no invite in that file.</source><translation>W tym pliku nie ma zaproszenia.</translation></message>
 <message><source>There is no model in %1.</source><translation>W %1 nie ma modelu.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>W %1 nie ma modelu: brakuje %2.</translation></message>
-<message><source>There is no model in %1: nothing is there.</source><translation>W %1 nie ma modelu: nic tam nie ma.</translation></message>
 <message><source>There is no run %1.</source><translation>Nie ma przebiegu %1.</translation></message>
 <message><source>There is no setting %1.</source><translation>Nie ma ustawienia %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Nie ma strategii dzielenia się %1.</translation></message>
@@ -1905,7 +1910,7 @@
 <message><source>This computer does not tell yet how much energy today took.</source><translation>Ten komputer nie podaje jeszcze, ile energii dziś zużyto.</translation></message>
 <message><source>This computer makes other questions than %1 agreed on.</source><translation>Ten komputer tworzy inne pytania, niż uzgodniono w %1.</translation></message>
 <message><source>This computer may be very busy. Your model is safe. It says: %1.</source><translation>Ten komputer może być bardzo obciążony. Twój model jest bezpieczny. Komunikat: %1.</translation></message>
-<message><source>This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.</source><translation>Ten komputer może mieć za mało pamięci. Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
+<message><source>This computer may have too little memory for it.</source><translation>Ten komputer może mieć za mało pamięci.</translation></message>
 <message><source>This computer only</source><translation>Tylko ten komputer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Ten komputer uczestniczy tylko przez bramy, a żadnej nie podano.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Ten komputer uczestniczy tylko przez bramy, a to zaproszenie żadnej nie podaje.</translation></message>
@@ -1995,19 +2000,22 @@
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
+<message><source>Training continues by itself then.</source><translation>Trening wznowi się wtedy sam.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
 <message><source>Training continues.</source><translation>Trening trwa dalej.</translation></message>
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Trening nie czeka na peerów.</translation></message>
+<message><source>Training does not wait for them.</source><translation>Trening na nich nie czeka.</translation></message>
+<message><source>Training in %1 begins after a first test.</source><translation>Trening w %1 zacznie się po pierwszym teście.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
-<message><source>Training keeps stopping: %1 times in a row.</source><translation>Trening ciągle się zatrzymuje (ile razy z rzędu: %1).</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
 <message><source>Training starts automatically.</source><translation>Trening rusza automatycznie.</translation></message>
 <message><source>Training starts without a window</source><translation>Trening startuje bez okna</translation></message>
+<message><source>Training stopped %1 times in a row.</source><translation>Trening zatrzymał się (ile razy z rzędu: %1).</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Trening zatrzymał się nieoczekiwanie.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Traktuj go tak, jakby nigdy nie był wyciszony ani zablokowany.</translation></message>
 <message><source>Trusted</source><translation>Zaufany</translation></message>
@@ -2082,8 +2090,9 @@
 <message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle nie wie już, w jakim roju jesteś.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
+<message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle usunął swoje pliki, aby zmieścić się w Twoim limicie %1 GB.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle przyjmuje pliki z pytaniami: wiersze JSON (.jsonl) lub tabele (.csv), najwyżej cztery.</translation></message>
-<message><source>Waggle trains a small language model here, in the background, together with people you choose.</source><translation>Waggle trenuje tu w tle mały model językowy razem z ludźmi, których wybierzesz.</translation></message>
+<message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trenuje tu w tle mały model językowy razem z innymi komputerami.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle zaktualizowano lub przeniesiono podczas działania.</translation></message>
 <message><source>Waggle writes GGUF files of %1, and this model is of type %2.</source><translation>Waggle zapisuje pliki GGUF dla %1, a ten model jest typu %2.</translation></message>
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle zapisuje pliki GGUF modeli z tokenami na poziomie bajtów, a ten model ma inne.</translation></message>
@@ -2181,14 +2190,15 @@
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
+<message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
 <message><source>Why is it slow?</source><translation>Dlaczego działa wolno?</translation></message>
+<message><source>Why it begins so low</source><translation>Dlaczego zaczyna tak nisko</translation></message>
 <message><source>Why it contributes or waits</source><translation>Dlaczego uczestniczy lub czeka</translation></message>
-<message><source>Why the curve is flat at first</source><translation>Dlaczego krzywa jest najpierw płaska</translation></message>
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
@@ -2197,7 +2207,6 @@
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
-<message><source>With whom?</source><translation>Z kim?</translation></message>
 <message><source>Without a tray, closing ends Waggle.</source><translation>Bez zasobnika zamknięcie kończy Waggle.</translation></message>
 <message><source>Without an invite to it you can never come back.</source><translation>Bez zaproszenia nigdy nie wrócisz do tego roju.</translation></message>
 <message><source>Word problems</source><translation>Zadania z treścią</translation></message>
@@ -2229,6 +2238,7 @@
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
+<message><source>You gave</source><translation>Oddano</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Dalej trenujesz %1, aż nowy model zostanie pobrany i sprawdzony.</translation></message>
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform></translation></message>
@@ -2259,6 +2269,7 @@
 <message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
+<message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Twój komputer zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Twój silnik działa na %1. Tam `waggle swarm create --questions FILE` tworzy rój z pliku.</translation></message>
@@ -2275,13 +2286,13 @@
 <message><source>Your model is %1, on this computer only.</source><translation>Twój model: %1, tylko na tym komputerze.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Twój model: %1 (%2).</translation></message>
 <message><source>Your model is getting ready.</source><translation>Twój model się przygotowuje.</translation></message>
+<message><source>Your model is not available right now.</source><translation>Twój model jest teraz niedostępny.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Twój model nie jest teraz otwarty, więc ich nie próbował.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Twój model jest gotowy i trenuje.</translation></message>
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
-<message><source>Your model learned from that answer, then got one right itself. It might have got there alone, too.</source><translation>Twój model nauczył się z tej odpowiedzi i potem sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
@@ -2330,6 +2341,8 @@
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>
 <message><source>a text can end its process</source><translation>tekst może zakończyć jego proces</translation></message>
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>tekst o długości %1 znaków może zająć jego moduł oceny na ponad %2 s</translation></message>
+<message><source>about %1 h</source><translation>około %1 h</translation></message>
+<message><source>about %1 min</source><translation>około %1 min</translation></message>
 <message><source>after %1 was right</source><translation>po dobrej odpowiedzi: %1</translation></message>
 <message><source>after learning from another</source><translation>po nauce od innego</translation></message>
 <message><source>algorithms</source><translation>algorytmy</translation></message>
@@ -2473,7 +2486,6 @@
 <message><source>its scores are not the same when it is asked again</source><translation>wyniki są inne przy ponownej ocenie</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>wyniki wychodzą poza zakres od 0 do 1</translation></message>
 <message><source>judging</source><translation>ocenia</translation></message>
-<message><source>just started</source><translation>dopiero uruchomiono</translation></message>
 <message><source>learned from %1</source><translation>nauka od: %1</translation></message>
 <message><source>learned from copy %1</source><translation>nauczone od kopii %1</translation></message>
 <message><source>learning</source><translation>uczy się</translation></message>
@@ -2565,6 +2577,7 @@
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
+<message><source>taking a test</source><translation>przechodzi test</translation></message>
 <message><source>the Intel GPU cannot be used: %1</source><translation>nie można użyć procesora graficznego Intel: %1</translation></message>
 <message><source>the access list cannot be read</source><translation>nie można odczytać listy dostępu</translation></message>
 <message><source>the answer</source><translation>odpowiedź</translation></message>
@@ -2625,7 +2638,6 @@
 <message><source>trains a small language model in %1</source><translation>trenuje mały model językowy w %1</translation></message>
 <message><source>trains under another charter (%1): one of the two must join by the other's invite</source><translation>trenuje pod inną kartą roju (%1): jedno z dwojga musi dołączyć z zaproszenia drugiego</translation></message>
 <message><source>transformers cannot read it (%1)</source><translation>transformers nie potrafi tego odczytać (%1)</translation></message>
-<message><source>tried %1</source><translation>próby: %1</translation></message>
 <message><source>two columns have the same name</source><translation>dwie kolumny mają tę samą nazwę</translation></message>
 <message><source>unchecked</source><translation>niesprawdzona</translation></message>
 <message><source>under way</source><translation>w toku</translation></message>
@@ -2647,6 +2659,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your choice</source><translation>twój wybór</translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
+<message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>Twój model mógł uczyć się z %1 z jego %2 przykładów i wykorzystał %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>

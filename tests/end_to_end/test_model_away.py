@@ -44,10 +44,11 @@ def test_the_engine_asks_at_each_start_and_goes_on_by_itself_once_the_disk_is_ba
     disk = unplug(model)
     for ends in (Engine.kill, Engine.end):
         with running(Engine(home.root, *ALONE)) as engine:
-            assert engine.wait(ModelUnavailable, 120).reason == f"There is no model in {model}: nothing is there."
+            assert engine.wait(ModelUnavailable, 120).reason == f"There is no model in {model}."
             assert main.main(["status", "--home", str(home.root)]) == 0
             printed = capsys.readouterr().out
-            assert f"Waiting for you: There is no model in {model}" in printed
+            assert "Waiting for you: Your model is not available right now" in printed
+            assert f"There is no model in {model}" in printed
             assert "`waggle model choose starter`" in printed
             ends(engine)
             assert not trains(engine)

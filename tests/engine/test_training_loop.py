@@ -255,6 +255,14 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     assert [score.round for score in second.history.chart_points().held_out] == [0, 2, 4]
 
 
+def test_it_is_told_how_far_a_test_is_before_its_score_is(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
+    recording = contribute(tmp_path, replace(node(verifier), policy=Uneven(LINES)), questions, rounds=1)
+    about_test = [event for event in recording.events if isinstance(event, events.HeldOutProgress | events.HeldOutMeasured)]
+    assert about_test[0] == events.HeldOutProgress(done=5, total=5)
+    assert isinstance(about_test[-1], events.HeldOutMeasured)
+
+
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
     before = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=20)
     ((day,), _newest) = read_days(tmp_path / "history.sqlite")

@@ -27,6 +27,7 @@ from waggle.protocol.state import State
 
 TOP = (panels.loop_title, panels.score_title, panels.reward_title, panels.peers_title, panels.figures)  # panels with counts
 Counts = dict[str, dict[str, float]]  # by count, then by surface
+TRAINING = r"^(\d+) (?:of [\d,]+ )?computers? train"
 WORDS = {"one": 1, "nobody": 0, "only": 1}
 
 
@@ -74,8 +75,8 @@ class Surfaces:
         score = facts["held_out"]
         by_count: dict[str, dict[str, float | None]] = {
             "peers": {
-                "Home": number_in(self.home, r"^(\d+) computers? train"),
-                "Peers": number_in(self.peers, r"^(\d+) computers? (?:is|are) training"),
+                "Home": number_in(self.home, TRAINING),
+                "Peers": number_in(self.peers, TRAINING),
                 "Swarms": _less_one(number_in(self.swarm, r"(\d+|only)(?: members, you included| you)")),
                 "status bar": number_in(self.bar, r"(\d+) peers?"),
                 "tray": number_in(self.tray, r"with (\d+) peers?"),

@@ -483,7 +483,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWindow, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
     card = window.pages.of(HomePage).next
-    assert card.title.text() == "Why the curve is flat at first"
+    assert card.title.text() == "Why it begins so low"
     window._store.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._store.take(events.RoundCompleted(summary=summary))
@@ -500,9 +500,9 @@ def test_nobody_here_is_said_in_words(window_told: TellWindow, reach: events.Rea
     window.show_page("peers")
     page = window.pages["peers"]
     assert isinstance(page, PeersPage)
-    assert page._below.currentIndex() == 1
-    solo, other = "There are no peers in a swarm of one computer.", "No peer has been met yet. Invite someone: they get a link."
-    assert page._empty.text() == (solo if reach == "solo" else other)
+    assert not page._table.isVisible()
+    solo, other = "There are no peers in a swarm of one computer.", "Nobody yet. Invite someone with a link."
+    assert page._picture.nobody == (solo if reach == "solo" else other)
 
 
 def test_an_address_is_offered_only_where_somebody_is_connected(window_told: TellWindow) -> None:
@@ -574,7 +574,7 @@ def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told
     assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
 
 
-RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, parts=4, at=5.0)]
+RESTORING = [events.Preparing(part="Preparing the model", done=2, parts=4, at=5.0)]
 
 
 def words_on(page: QWidget) -> str:
@@ -633,4 +633,4 @@ def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_to
         for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
     )
     assert head == "Mean reward"
-    assert tip == "Mean reward: How right the answers of its model were: 0 is never, 1 always"
+    assert tip == "Mean reward: How right the answers of its model were, all since you met: 0 is never, 1 always"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import shiboken6
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 
@@ -31,6 +32,7 @@ from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
+from waggle.protocol.state import Snapshot
 
 THEMES: tuple[ThemeName, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
@@ -79,8 +81,11 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
 def example() -> Story:
     """The run that ships with Waggle, not yet stopped."""
     played = [event for event in json_lines.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
-    first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
-    return [first, *played, last]
+    chosen = Settings()  # not in the recording
+    with_settings = [
+        replace(event, state=replace(event.state, settings=chosen)) if isinstance(event, Snapshot) else event for event in played
+    ]
+    return [events.SettingsChanged(settings=chosen, at=played[0].at), *with_settings]
 
 
 def readme(folder: Path) -> Path:

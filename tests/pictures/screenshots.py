@@ -18,8 +18,9 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from pictures.event_loop import application_with_coroutines
 from waggle.core import paths
-from waggle.core.message import unpacked_message
+from waggle.core.message import Message, in_turn, unpacked_message
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
+from waggle.core.settings import ModelSettings, Settings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages import PAGES
@@ -32,6 +33,7 @@ from waggle.protocol import events, json_lines
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, SwarmUndecided
 from waggle.protocol.state import AnyEvent
+from waggle.protocol.text.status_text import SAFE
 
 SIZES = ((1280, 800), (1024, 640))
 THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
@@ -61,9 +63,9 @@ def _asking(story: Story) -> Story:
 
 def _model_away(story: Story) -> Story:
     folder = "/media/anna/usb/SmolLM2-360M"
-    says = f"There is no model in {folder}: nothing is there."
-    advice = "Check its path, and whether its disk is connected."
-    return [*starting(story), ModelUnavailable(folder=folder, reason=says, advice=advice)]
+    advice = Message("Check its path, and whether its disk is connected.")
+    away = ModelUnavailable(folder=folder, reason=Message("There is no model in %1.", folder), advice=advice)
+    return [*starting(story), away]
 
 
 def _undecided(story: Story) -> Story:
@@ -80,7 +82,9 @@ def _undecided(story: Story) -> Story:
 
 
 def _begun(story: Story) -> Story:
-    return _until(story, events.PhaseChanged)
+    """While the first test is taken."""
+    before = _until(story, events.PhaseChanged)
+    return [*before, events.HeldOutProgress(done=96, total=270, at=before[-1].at)]
 
 
 def _paused(story: Story) -> Story:
@@ -90,20 +94,25 @@ def _paused(story: Story) -> Story:
 
 
 def _gone(story: Story) -> Story:
-    return [*story, events.EngineGone(code=9, restarts=1, at=story[-1].at)]
+    return [*story, events.EngineGone(code=9, restarts=3, wait=15.0, at=story[-1].at)]
 
 
 def failed(story: Story) -> Story:
+    """Of a model that is larger than the starter."""
+    larger = Settings(model=ModelSettings(name="Qwen/Qwen2.5-0.5B-Instruct"))
     problem = events.EngineFailed(
-        title="Training keeps stopping: 4 times in a row.",
-        advice="This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.",
-        at=story[-1].at + 90,  # after three more tries
+        title=Message("Training stopped %1 times in a row.", 4),
+        advice=in_turn(Message("This computer may have too little memory for it."), SAFE),
+        short_of_memory=True,
+        at=story[-1].at + 90 if story else 90.0,  # after three more tries
     )
-    return [*story, problem]
+    return [*story, events.SettingsChanged(settings=larger, at=problem.at), problem]
 
 
 def _warned(story: Story) -> Story:
-    return [*story, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=story[-1].at)]
+    limit = Message("Waggle removed files of its own to keep to your limit of %1 GB.", "20")
+    removed = Message("Removed: %1.", "HuggingFaceTB/SmolLM2-360M-Instruct")
+    return [*story, events.Warned(title=limit, advice=removed, page="disk", at=story[-1].at)]
 
 
 STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the sentence of each
@@ -135,7 +144,10 @@ def identity_of(name: str) -> str:
 def with_peers(story: Story) -> Story:
     now = story[-1].at
     plain = {"model": "Starter 0.8M", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
-    standings = ({**plain, **fields, "id": identity_of(name), "name": name} for name, fields in STANDINGS.items())
+    standings = [{**plain, **fields, "id": identity_of(name), "name": name} for name, fields in STANDINGS.items()]
+    for fields in standings:
+        if fields.get("connection") == "gone":
+            fields["seen_at"] = now - 5400
     peers = [msgspec.convert(fields, events.PeerInfo, dec_hook=unpacked_message) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
     refused = {identity_of(name): by_reason for name, by_reason in REFUSALS.items()}

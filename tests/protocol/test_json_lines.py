@@ -26,6 +26,7 @@ def test_every_event_and_command_survives_the_way_through_a_line():
     messages = [
         events.PhaseChanged(phase="paused", round=3, until=5.0),
         events.CompletionsProgress(round=1, rows=((0, 1, "a\nb", True),)),
+        events.HeldOutProgress(done=2, total=3),
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
     ]

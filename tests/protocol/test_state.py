@@ -260,6 +260,16 @@ def test_a_conversation_grows_turn_by_turn_never_beyond_its_end_and_is_cleared()
     assert fold(ChatCleared(), state=state).talk == ()
 
 
+def test_how_far_a_test_is_is_known_until_it_is_over():
+    going = fold(events.HeldOutProgress(done=12, total=270))
+    assert (going.test.done, going.test.total) == (12, 270)
+    score = events.HeldOutScore(round=0, at=1.0, right=3, total=270)
+    for over in (events.HeldOutMeasured(score=score), drawn(0)):
+        assert fold(over, state=going).test is None
+    after = fold(events.EngineGone(code=9, restarts=1), state=going)
+    assert after.test is None, "the engine that took it is gone"
+
+
 def test_another_model_knows_nothing_of_a_conversation():
     state = fold(ready("a"), TurnProgress(number=0, turn=turn("a")))
     assert fold(ready("a"), state=state).talk

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, few_of, measure
@@ -89,3 +91,19 @@ def test_a_few_questions_are_the_first_of_each_specialty():
     assert few_of(questions, 1) == tuple(questions[::5]), "no specialty is left out"
     assert few_of(questions, 99) == tuple(questions)
     assert few_of([], 7) == ()
+
+
+class Stepwise(FakePolicy):
+    """Lets one more completion end with every step."""
+
+    def sample(self, prompts, uniforms, params):
+        for count in range(1, len(prompts) + 1):
+            params.watch(np.empty(0), np.zeros(len(prompts)), np.arange(len(prompts)) < count)
+        return super().sample(prompts, uniforms, params)
+
+
+def test_a_test_tells_how_many_questions_are_answered_so_far(verifier):
+    counts, questions = [], verifier.held_out("basic_arithmetic", "test", 6)
+    me = dataclasses.replace(node(verifier), policy=Stepwise(("no idea",)))
+    measure(0, me, RoundSettings(questions=2, group_size=2), questions, report=lambda *count: counts.append(count))
+    assert counts == [(count, 6) for count in range(1, 7)]

@@ -505,8 +505,9 @@ class DiskLimit:
             return
         self.unmet = room.unmet
         if room.removed:
-            title = Message("Removed to keep to %1 GB: %2.", f"{cap_gb:g}", ", ".join(room.removed))
-            publisher.publish_soon(events.Warned(title=title, advice=Message("See computer.disk_gb.")))
+            title = Message("Waggle removed files of its own to keep to your limit of %1 GB.", f"{cap_gb:g}")
+            removed = Message("Removed: %1.", ", ".join(room.removed))
+            publisher.publish_soon(events.Warned(title=title, advice=removed, page="disk"))
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:

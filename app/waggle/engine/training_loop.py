@@ -99,7 +99,7 @@ class TrainingLoop:
         history.rewind_to(start.round)
         self._schedule = HeldOutSchedule(plan.held_out, latest_rounds(history, ALL), held_out_scores(history))
         self._ahas = FirstSuccessTracker(history.solved_datasets(), history.teachers())
-        self._growth_published_at = 0.0
+        self._growth_published_at = self._test_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
         self._has_played = self._was_left_out = False
 
@@ -282,7 +282,8 @@ class TrainingLoop:
         questions = self._schedule.due(number)
         if not questions or self._history.has_score(number):
             return
-        score = evaluation.measure(number, self._node, self._rules, questions, pause_point=self._gate)
+        report = self._publish_test_progress
+        score = evaluation.measure(number, self._node, self._rules, questions, pause_point=self._gate, report=report)
         title = round_events.Titles(self._node.charter)
         measured = events.HeldOutScore(
             round=number, at=self._clock(), right=score.right, total=score.total, exam=evaluation.exam_of(questions),
@@ -294,6 +295,12 @@ class TrainingLoop:
             return
         self._retry_until_stored(lambda: self._history.save_score(measured))
         self._call.publish(events.HeldOutMeasured(score=measured))
+
+    def _publish_test_progress(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._test_published_at >= GROWTH_SECONDS:
+            self._test_published_at = now
+            self._call.publish(events.HeldOutProgress(done=done, total=total))
 
     def _publish_growth(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
         now = time.monotonic()

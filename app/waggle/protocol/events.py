@@ -14,6 +14,7 @@ from waggle.protocol.schedule import Moment, ScheduleDecision
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
 Way = Literal["", "direct", "relay", "gateway"]  # how others call this node; empty: not known yet; gateway: they cannot call it
+KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: without a network, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
@@ -284,30 +285,35 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag=True):
 
 
 class EngineFailed(Event, frozen=True, kw_only=True, tag=True):
-    """The last event of a run that failed."""
+    """The last event of a run that failed. `short_of_memory`: the system ended it, most likely because memory ran short."""
 
     title: Message
     advice: Message
     detail: str = ""
+    short_of_memory: bool = False
 
 
 class EngineGone(Event, frozen=True, kw_only=True, tag=True):
     """The engine's process ended with this code; so many restarts came before. The window itself creates this event.
 
-    With a `host`, it is the connection to that host that broke.
+    With a `host`, it is the connection to that host that broke. `wait`: seconds until the next start.
     """
 
     code: int
     restarts: int
     host: str = ""
+    wait: float = 0.0
 
 
 class Warned(Event, frozen=True, kw_only=True, tag=True):
-    """Something that the person should know; contribution continues. `page` is the window's page that says more."""
+    """Something that the person should know; contribution continues.
+
+    `page` is the window's page that says more, or "disk": the setting of its limit.
+    """
 
     title: Message
     advice: Message = NOTHING
-    page: Literal["", "swarms", "you"] = ""
+    page: Literal["", "swarms", "you", "disk"] = ""
 
 
 class PartRestarted(Event, frozen=True, kw_only=True, tag=True):
@@ -378,6 +384,13 @@ class RoundCompleted(Event, frozen=True, kw_only=True, tag=True):
 
 class AhaHappened(Event, frozen=True, kw_only=True, tag=True):
     aha: Aha
+
+
+class HeldOutProgress(Event, frozen=True, kw_only=True, tag=True):
+    """How many questions of a test for the held-out score the model has answered. At most ten times a second."""
+
+    done: Count
+    total: Count
 
 
 class HeldOutMeasured(Event, frozen=True, kw_only=True, tag=True):
@@ -518,8 +531,7 @@ class RunsRead(Event, frozen=True, kw_only=True, tag=True):
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
-    | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
-    | AnswersLengthened | ReachChanged
-    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
-    | RoundsRead | RunsRead | LoadMeasured | KeptAwake | EnergyCounted
+    | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutProgress | HeldOutMeasured | AhaHappened | CheckpointSaved
+    | CheckpointSetAside | AnswersLengthened | ReachChanged | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured
+    | CommandDone | CommandRefused | TrainingHistory | RoundsRead | RunsRead | LoadMeasured | KeptAwake | EnergyCounted
 )  # fmt: skip

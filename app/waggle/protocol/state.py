@@ -93,6 +93,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     recalled: tuple[events.RoundSummary, ...] = ()  # the last rounds before the engine started, oldest first
     recalled_score: events.HeldOutScore | None = None  # the newest before the engine started
     held_out: tuple[events.HeldOutScore, ...] = ()
+    test: events.HeldOutProgress | None = None  # of the test under way; None: there is none, or nothing is answered yet
     ahas: tuple[events.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[events.RoundSummary, ...] = ()
     history_scores: tuple[events.HeldOutScore, ...] = ()
@@ -269,6 +270,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 state,
                 round=event.round,
                 stage="answer",
+                test=None,
                 questions_drawn=len(event.groups),
                 shares=event.shares[:SPECIALTIES],
                 answers_expected=len(event.groups) * event.group_size,
@@ -307,7 +309,9 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case events.RoundCompleted():
             return _complete_round(state, event.summary)
         case events.HeldOutMeasured():
-            return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
+            return replace(state, held_out=(*state.held_out, event.score)[-SCORES:], test=None)
+        case events.HeldOutProgress():
+            return replace(state, test=event)
         case events.AhaHappened():
             return replace(state, ahas=(*state.ahas, peer_names.of_aha(event.aha, state.peers))[-SPECIALTIES:])
         case events.RoundsRead():
@@ -452,7 +456,8 @@ def _without_engine(state: State) -> State:
         state, until=None, preparing=None, downloading=None, changed=None, undecided=None, unavailable=None, stage=None,
         questions_drawn=0, answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0,
         reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0, load=None, awake=None, guards=(), invite=None,
-        looked=None, cards=tuple(cards), peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
+        looked=None, test=None, cards=tuple(cards),
+        peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
 

@@ -5,7 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from waggle.rl.batch import SamplingParams, nothing
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.rl.batch import Ids, SamplingParams, nothing
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.stages import Node, RoundSettings, fits
 from waggle.tasks.questions import Question
@@ -50,10 +53,14 @@ def few_of(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
 
 
 def measure(
-    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
-) -> Score:
-    """Sample one completion at temperature 1 for every question that fits the policy, and count the right ones."""
-    items = sample_completions(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
+    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing,
+    report: Callable[[int, int], None] = nothing,
+) -> Score:  # fmt: skip
+    """Sample one completion at temperature 1 for every question that fits the policy, and count the right ones.
+
+    `report` gets, again and again, how many questions were answered so far, and how many there are.
+    """
+    items = sample_completions(number, node, rules, questions, purpose="held_out", pause_point=pause_point, report=report)
     by_dataset: dict[str, tuple[int, int]] = {}
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
         right, total = by_dataset.get(question.dataset, (0, 0))
@@ -62,11 +69,18 @@ def measure(
 
 
 def sample_completions(
-    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
-) -> list[tuple[Question, Completion]]:
+    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, purpose: str,
+    pause_point: Callable[[], None], report: Callable[[int, int], None] = nothing,
+) -> list[tuple[Question, Completion]]:  # fmt: skip
     """Sample one completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
     questions = [question for question in questions if fits(node, rules, question)]
-    params = SamplingParams(max_new=rules.max_new, stops=node.tokenizer.stops, temperature=1.0, pause_point=pause_point)
+
+    def watch(_tokens: Ids, _lengths: Ids, ended: NDArray[np.bool_]) -> None:
+        report(len(items) + int(ended.sum()), len(questions))
+
+    params = SamplingParams(
+        max_new=rules.max_new, stops=node.tokenizer.stops, temperature=1.0, pause_point=pause_point, watch=watch
+    )
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
     at_once = min(AT_ONCE, rules.questions * rules.group_size)  # a round writes as many answers, so there is memory for them

@@ -54,8 +54,11 @@ async def test_growing_completions_are_kept_for_the_round_in_progress_only(publi
     for number in (1, 2):
         publisher.publish(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
         publisher.publish(events.CompletionsProgress(round=number, rows=()))
-    assert not any(isinstance(event, events.CompletionsProgress) for event in recorded(tmp_path))
-    assert [event.round for event in json_lines.recording(tmp_path / "writing.part")] == [2]
+        publisher.publish(events.HeldOutProgress(done=number, total=2))
+    assert not any(isinstance(event, events.CompletionsProgress | events.HeldOutProgress) for event in recorded(tmp_path))
+    written = list(json_lines.recording(tmp_path / "writing.part"))
+    assert [type(event) for event in written] == [events.CompletionsProgress, events.HeldOutProgress]
+    assert written[0].round == written[1].done == 2
 
 
 async def test_what_is_kept_of_completions_while_they_grow_is_bounded(publisher, tmp_path, monkeypatch):

@@ -45,7 +45,7 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
 @pytest.mark.parametrize(
     ("chosen", "title"),
     [
-        (ModelSettings(folder="/nowhere"), f"There is no model in {Path('/nowhere')}: nothing is there."),
+        (ModelSettings(folder="/nowhere"), f"There is no model in {Path('/nowhere')}."),
         (ModelSettings(name="bees/none"), "bees/none is not on this computer yet."),
         (ModelSettings(name="bees"), "bees is not the name of a model."),
     ],

@@ -121,8 +121,9 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     window._store.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
     window._store.flush()
     screenshot_when_still(window)
-    label = hero._warning
-    assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
+    assert hero._warning.text() == "The hub has no model Qwen/Qwen2.5-0.5B."
+    label = hero._warning_advice
+    assert label.text().startswith("Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
     hero.show_state(window._store.state, at + 901)
     screenshot_when_still(window)
@@ -134,11 +135,11 @@ def test_a_warning_about_swarms_leads_to_their_page(window_told: TellWindow, sto
     hero, at = window.pages.of(HomePage).hero, window._store.now()
     window._store.take(events.Warned(title="The disk is nearly full.", at=at))
     window._store.flush()
-    assert (hero._warning.isVisible(), hero._see_swarms.isVisible()) == (True, False)
+    assert (hero._warning.isVisible(), hero._see["swarms"].isVisible()) == (True, False)
     window._store.take(events.Warned(title="Class 7b has ended.", page="swarms", at=at))
     window._store.flush()
-    assert hero._see_swarms.isVisible()
-    hero._see_swarms.click()
+    assert hero._see["swarms"].isVisible()
+    hero._see["swarms"].click()
     assert window.page == "swarms"
 
 

@@ -214,7 +214,7 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(theme: Theme, tit
 
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     translator.use("de")
-    assert (tr("You used"), tr("It fetched")) == ("Genutzt", "Holte sich")
+    assert (tr("You used"), tr("You gave")) == ("Genutzt", "Gegeben")
     assert plural(6, "", " and shared with %n peers") == " und mit 6 Peers geteilt"
     assert {tr("Standing"), tr("Preview")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 

@@ -51,7 +51,7 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert detail(played(*STORY)) == "Last test: both swarms answer new questions"
     raced = played(*STORY, WON)
     assert headline(raced) == "Sharing won, 17% to 2.9%"
-    assert "Of 864 new questions, sharing got 146 right and alone 25. One skill was passed on." in detail(raced)
+    assert "Of 864 new questions, sharing got 146 right and alone 25. One specialty was passed on." in detail(raced)
     assert transfer_words(raced) == "Copy 2 learned from copy 1: Fractions"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"

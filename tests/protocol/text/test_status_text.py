@@ -52,9 +52,14 @@ FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
-    (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
+    (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, about 6 min left.", "pause"),
     (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
-    (State(downloading=DOWNLOADING, decision=PAUSED), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "resume"),
+    (
+        State(downloading=DOWNLOADING, decision=PAUSED),
+        "Preparing",
+        "Downloading the model: 412 of 980 MB, about 6 min left.",
+        "resume",
+    ),
     (State(preparing=LOADING, changed=CHANGED), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
     (
         State(preparing=LOADING, changed=replace(CHANGED, model="The starter", rounds=1, is_whole=False)),
@@ -63,7 +68,12 @@ TABLE = [
         "choose_training",
     ),
     (State(preparing=LOADING, changed=replace(CHANGED, fits=False)), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
-    (State(preparing=LOADING, unavailable=UNPLUGGED), "Waiting for you", "There is no model in /media/usb/mine.", "choose_model"),
+    (
+        State(preparing=LOADING, unavailable=UNPLUGGED),
+        "Waiting for you",
+        "Your model is not available right now.",
+        "choose_model",
+    ),
     (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
     (
         State(preparing=RELEARNING, decision=PAUSED),
@@ -98,19 +108,19 @@ TABLE = [
     ),
     (
         State(phase="problem", gone=events.EngineGone(code=-9, restarts=1)),
-        "Problem",
-        "The system stopped the training, probably because memory ran short.",
+        "Restarting",
+        "Your computer stopped the training, probably because memory ran short.",
         "copy_report",
     ),
     (
         State(phase="problem", gone=events.EngineGone(code=7, restarts=3)),
-        "Problem",
+        "Restarting",
         "Training stopped unexpectedly.",
         "copy_report",
     ),
     (
         State(phase="problem", gone=events.EngineGone(code=255, restarts=3, host="me@box")),
-        "Problem",
+        "Reconnecting",
         "The connection to me@box broke.",
         "copy_report",
     ),
@@ -146,6 +156,12 @@ TABLE = [
         "pause",
     ),
     (State(phase="contributing", reach="solo"), "Training", "Training in the swarm begins in a moment.", "pause"),
+    (
+        State(phase="contributing", reach="solo", test=events.HeldOutProgress(done=3, total=9)),
+        "Training",
+        "Training in the swarm begins after a first test.",
+        "pause",
+    ),
     (State(phase="contributing", reach="solo", stage="draw"), "Training", "Training in the swarm, round 1.", "pause"),
 ]
 
@@ -157,7 +173,7 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
     assert status.detail.endswith(".")
 
 
-@pytest.mark.parametrize(("tried", "words"), [(0, "(just started)"), (1, "(tried 1 address)"), (2, "(tried 2 addresses)")])
+@pytest.mark.parametrize(("tried", "words"), [(0, "Looking for peers."), (1, "(tried 1 address)"), (2, "(tried 2 addresses)")])
 def test_how_many_addresses_were_tried_is_counted(tried, words):
     assert words in sentence(State(phase="contributing", reach="connecting", seeds_tried=tried)).detail
 
@@ -221,7 +237,12 @@ def test_one_peer_is_not_called_peers():
 
 @pytest.mark.parametrize(
     ("seconds_left", "ending"),
-    [(None, "of 980 MB."), (4.0, "of 980 MB, less than a minute."), (5300.0, "of 980 MB, 89 min."), (9000.0, "of 980 MB, 2 h.")],
+    [
+        (None, "of 980 MB."),
+        (4.0, "of 980 MB, less than a minute left."),
+        (5300.0, "of 980 MB, about 89 min left."),
+        (9000.0, "of 980 MB, about 2 h left."),
+    ],
 )
 def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(seconds_left, ending):
     status = sentence(State(downloading=replace(DOWNLOADING, seconds_left=seconds_left)))

@@ -108,11 +108,11 @@ class EventPublisher:
         self._partial_file.close()
 
     def _record_event(self, event: AnyEvent, line: bytes) -> None:
-        """Write an event to the record. Growing completions are many: they go to a file for the round in progress only."""
+        """Write an event to the record. Those of progress are many: they go to a file for the round in progress only."""
         if isinstance(event, events.QuestionsDrawn):
             self._partial_file.seek(0)
             self._partial_file.truncate()
-        if isinstance(event, events.CompletionsProgress):
+        if isinstance(event, events.CompletionsProgress | events.HeldOutProgress):
             if self._partial_file.tell() < FILE_BYTES:
                 self._partial_file.write(line)
             return

@@ -135,9 +135,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
             raise NotHereYetError(Message("%1 was not converted yet.", file.name), "`waggle engine` converts it.")
         return known
     if not folder.exists():
-        raise ModelError(
-            Message("There is no model in %1: nothing is there.", folder), "Check its path, and whether its disk is connected."
-        )
+        raise ModelError(Message("There is no model in %1.", folder), "Check its path, and whether its disk is connected.")
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
             Message("There is no model in %1: %2 is missing.", folder, name), "Put its files back, or choose another model."

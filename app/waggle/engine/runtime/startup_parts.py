@@ -4,5 +4,5 @@ from waggle.core.message import Message
 
 PARTS = (
     Message("Looking for the model"), Message("Starting the answer checker"), Message("Loading the model"),
-    Message("Restoring the last checkpoint"), Message("Joining the swarm"),
+    Message("Preparing the model"), Message("Joining the swarm"),
 )  # fmt: skip

@@ -11,13 +11,14 @@ from PySide6.QtCore import QObject, QProcess, Signal
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.message import Message
+from waggle.core.message import Message, in_turn
 from waggle.gui.coroutines import Task, start
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.commands import AnyCommand, SendMessage, Stop
 from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.state import AnyEvent, Snapshot, State
+from waggle.protocol.text.status_text import SAFE
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
 LONGEST_BACKOFF = 60.0  # seconds before each further reconnection to a remote engine: a laptop travels, a router restarts
@@ -223,18 +224,26 @@ class EngineProcess(QObject):
         if self._host and code == SSH_FAILED:
             return self._wait_to_reconnect(code)
         if self._restarts >= len(self._backoff):
-            self._report_failure(
-                Message("Training keeps stopping: %1 times in a row.", self._restarts + 1),
-                Message(
-                    "This computer may have too little memory. Your model is safe: everything up to the last saved round is kept."
-                ),
-                "\n".join((f"code {code}", *self._complaints)),
-            )
+            self._report_repeated_end(code)
             return None
         wait = self._backoff[self._restarts]
         self._restarts += 1
-        self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, wait=wait, at=self._clock()))
         return wait
+
+    def _report_repeated_end(self, code: int) -> None:
+        killed = abs(code) in events.KILLED
+        why = (
+            Message("This computer may have too little memory for it.")
+            if killed
+            else Message("Copy the report and send it to us.")
+        )
+        self._report_failure(
+            Message("Training stopped %1 times in a row.", self._restarts + 1),
+            in_turn(why, SAFE),
+            "\n".join((f"code {code}", *self._complaints)),
+            short_of_memory=killed,
+        )
 
     def _wait_to_reconnect(self, code: int) -> float:
         """The connection broke, not the engine: keep trying, since the network may return at any time."""
@@ -252,5 +261,7 @@ class EngineProcess(QObject):
             "\n".join(self._complaints),
         )
 
-    def _report_failure(self, title: Message, advice: Message, detail: str) -> None:
-        self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
+    def _report_failure(self, title: Message, advice: Message, detail: str, *, short_of_memory: bool = False) -> None:
+        self.event_received.emit(
+            events.EngineFailed(title=title, advice=advice, detail=detail, short_of_memory=short_of_memory, at=self._clock())
+        )

@@ -1,5 +1,7 @@
 """Texts of the window while no engine can answer, and in place of values unknown until it is ready."""
 
+from msgspec.structs import replace
+
 from waggle.gui.i18n.formatting import later, tr
 from waggle.protocol.state import State
 
@@ -24,3 +26,10 @@ def engine_placeholder(state: State) -> str:
     if state.ready is not None:
         return ""
     return tr(WAITS) if state.waits_for_choice else tr("Shown when the engine is ready.")
+
+
+def without_connections(state: State) -> State:
+    """The state with every peer gone if no engine runs: nobody is connected then, whatever the last event said."""
+    if not why_unavailable(state):
+        return state
+    return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})

@@ -185,7 +185,7 @@ def _time_words(race: Race) -> str:
 def _figures(exam: Examined, learned: int) -> str:
     words = tr("Of %1 new questions, sharing got %2 right and alone %3.").replace("%1", figure(exam.total))
     words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
-    jumped = plural(learned, "One skill was passed on.", "%n skills were passed on.")
+    jumped = plural(learned, "One specialty was passed on.", "%n specialties were passed on.")
     return f"{words} {jumped} {tr('Luck plays a part: race again to see.')}"
 
 

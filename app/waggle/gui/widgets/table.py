@@ -160,18 +160,34 @@ class SortableHead(QHeaderView):
 
 
 class WholeRows(QWidget):
-    """Gives a table as much height as whole rows need, so that none is cut."""
+    """Shows whole rows of a table only; those of a table that scrolls are as much higher as fills the room."""
 
     def __init__(self, view: QTableView) -> None:
         super().__init__()
-        self._view = view
+        self._view, self._each = view, view.verticalHeader().defaultSectionSize()
         view.setParent(self)
+        for changed in (view.model().modelReset, view.model().rowsInserted, view.model().rowsRemoved):
+            changed.connect(self._fit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        head, each = self._view.horizontalHeader().height(), self._view.verticalHeader().defaultSectionSize()
-        head += 2 * self._view.frameWidth()
-        self._view.setGeometry(0, 0, self.width(), head + max(1, (self.height() - head) // each) * each)
+        self._fit()
+
+    def height_of(self, rows: int) -> int:
+        """The height in pixels that the head and so many rows need."""
+        return self._view.horizontalHeader().height() + 2 * self._view.frameWidth() + rows * self._each
+
+    def _fit(self) -> None:
+        head = self.height_of(0)
+        fitting = max(1, (self.height() - head) // self._each)
+        scrolls = self._view.model().rowCount() > fitting
+        each = max(self._each, (self.height() - head) // fitting) if scrolls else self._each
+        chosen = self._view.selectionModel().selectedRows()
+        in_sight = bool(chosen) and self._view.viewport().rect().contains(self._view.visualRect(chosen[0]).center())
+        self._view.verticalHeader().setDefaultSectionSize(each)
+        self._view.setGeometry(0, 0, self.width(), head + fitting * each)
+        if in_sight:
+            self._view.scrollTo(chosen[0])
         self._view.updateGeometries()  # else its scroll bar, and with it the head, come to their places after the first picture
 
     def sizeHint(self) -> QSize:

@@ -21,12 +21,14 @@ Action = Literal[
     "pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "choose_model", "none"
 ]
 
-KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 SAFE = Message("Your model is safe: everything up to the last saved round is kept.")
 DOING = {
     "draw": Message("picking questions"), "answer": Message("answering"), "judge": Message("judging"),
     "share": Message("sharing"), "gather": Message("gathering"), "learn": Message("learning"),
 }  # fmt: skip
+
+
+TESTING = Message("taking a test")
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ def _paused_sentence(state: State) -> Sentence:
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends
     elif until:
-        ends = Message("Continues then, or when you resume.")
+        ends = Message("Training continues by itself then.")
     detail = in_turn(Message("Nothing was lost."), ends)
     return Sentence(word=Message("Paused by you"), says=says, detail=detail, tone="plain", sign="pause", action="resume")
 
@@ -141,16 +143,25 @@ def _with_suspended_rules(status: Sentence, state: State) -> Sentence:
 def _problem_sentence(state: State) -> Sentence:
     if state.problem is not None:
         says, detail = state.problem.title, state.problem.advice or SAFE
-    elif state.gone is not None and state.gone.host:
-        says, detail = Message("The connection to %1 broke.", state.gone.host), in_turn(Message("Waggle keeps trying."), SAFE)
     elif state.gone is not None:
-        says = Message("Training stopped unexpectedly.")
-        if abs(state.gone.code) in KILLED:
-            says = Message("The system stopped the training, probably because memory ran short.")
-        detail = in_turn(Message("It starts again by itself."), SAFE)
+        return _gone_sentence(state.gone)
     else:
         says, detail = Message("Something went wrong."), SAFE
     return Sentence(word=Message("Problem"), says=says, detail=detail, tone="bad", sign="warn", action="copy_report")
+
+
+def _gone_sentence(gone: events.EngineGone) -> Sentence:
+    """For an engine that will be there again without anybody doing anything."""
+    if gone.host:
+        word, says = Message("Reconnecting"), Message("The connection to %1 broke.", gone.host)
+        detail = in_turn(Message("Waggle keeps trying."), SAFE)
+    else:
+        word, says = Message("Restarting"), Message("Training stopped unexpectedly.")
+        if abs(gone.code) in events.KILLED:
+            says = Message("Your computer stopped the training, probably because memory ran short.")
+        soon = counted(round(gone.wait), "It starts again by itself in a second.", "It starts again by itself in %n seconds.")
+        detail = in_turn(soon if gone.wait >= 1 else Message("It starts again by itself."), SAFE)
+    return Sentence(word=word, says=says, detail=detail, tone="plain", sign="save", action="copy_report")
 
 
 def _preparing_sentence(state: State) -> Sentence:
@@ -218,7 +229,8 @@ def unavailable_model_sentence(event: ModelUnavailable) -> Sentence:
     """The question what to train instead of a model that cannot be had now."""
     rest = Message("Training continues by itself once the model is there again. What it learned is kept.")
     return Sentence(
-        word=Message("Waiting for you"), says=event.reason, detail=in_turn(event.advice, rest), tone="plain", sign="warn",
+        word=Message("Waiting for you"), says=Message("Your model is not available right now."),
+        detail=in_turn(event.reason, event.advice, rest), tone="plain", sign="warn",
         action="choose_model",
     )  # fmt: skip
 
@@ -227,7 +239,7 @@ def _downloading_sentence(event: events.Downloading, starts: Message, action: Ac
     part = _part_text(event.done, event.total)
     says = Message("Downloading the model: %1.", part)
     if event.seconds_left is not None:
-        says = Message("Downloading the model: %1, %2.", part, _duration_text(event.seconds_left))
+        says = Message("Downloading the model: %1, %2 left.", part, _duration_text(event.seconds_left))
     detail = in_turn(Message("Resumes if interrupted."), starts)
     return Sentence(word=Message("Preparing"), says=says, detail=detail, tone="plain", sign="save", action=action)
 
@@ -243,7 +255,7 @@ def _duration_text(seconds: float) -> Message:
     minutes = math.ceil(seconds / 60)
     if minutes <= 1:
         return Message("less than a minute")
-    return Message("%1 min", minutes) if minutes < 90 else Message("%1 h", Figure(minutes / 60))
+    return Message("about %1 min", minutes) if minutes < 90 else Message("about %1 h", Figure(minutes / 60))
 
 
 def _contributing_sentence(state: State) -> Sentence:
@@ -251,11 +263,13 @@ def _contributing_sentence(state: State) -> Sentence:
     says = Message("Training in %1, round %2.", swarm, round_number(state.round))
     if not state.round and state.stage is None:  # the first test comes before the first round
         says = Message("Training in %1 begins in a moment.", swarm)
-    doing = DOING[state.stage or STAGES[0]]
+        if state.test is not None:
+            says = Message("Training in %1 begins after a first test.", swarm)
+    doing = TESTING if state.test is not None else DOING[state.stage or STAGES[0]]
     addresses = counted(state.seeds_tried, "%n address", "%n addresses")
     if state.reach == "connecting":
-        tried = Message("tried %1", addresses) if state.seeds_tried else Message("just started")
-        detail = _differing_peers_text(state) or Message("Looking for peers (%1); training does not wait for them.", tried)
+        looks = Message("Looking for peers (tried %1).", addresses) if state.seeds_tried else Message("Looking for peers.")
+        detail = _differing_peers_text(state) or in_turn(looks, Message("Training does not wait for them."))
         return Sentence(word=Message("Connecting"), says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
         nobody = Message("You're the only one here. Invite someone to learn together.")

@@ -69,6 +69,7 @@ def _example_events() -> tuple[AnyEvent, ...]:
         events.CompletionsProgress(round=1, rows=((0, 1, "a\nb", True),)),
         events.GroupsJudged(round=1, groups=(group,)),
         events.PeerGroupsArrived(origin="12D3", name="n", model="m", round=1, groups=(group,)),
+        events.HeldOutProgress(done=2, total=3),
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         events.PeerChanged(peer=events.PeerInfo(id="a", name="n")),
         events.EngineFailed(title=Message("t"), advice=Message("a")),

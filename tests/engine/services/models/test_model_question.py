@@ -83,7 +83,7 @@ async def test_a_folder_that_is_put_back_in_parts_is_trained_once_it_is_whole(tm
     folder.mkdir(parents=True)
     shutil.copy(whole / "config.json", folder)
     await asyncio.wait_for(search.is_waiting.wait(), 60)
-    assert search.questions[0].reason.endswith("nothing is there.")
+    assert search.questions[0].reason.startswith("There is no model in ")
     assert search.publisher.state.unavailable.reason != search.questions[0].reason, "what is missing now is said"
     shutil.copytree(whole, folder, dirs_exist_ok=True)
     assert await asyncio.wait_for(search.task, 60) == folder
@@ -120,6 +120,6 @@ async def test_the_question_ends_with_the_engine(tmp_path, caplog):
 
 async def test_a_fresh_choice_that_is_gone_again_fails_at_once_so_that_it_can_be_undone(tmp_path):
     chosen, publisher = ModelSettings(folder=str(tmp_path / "nowhere")), EventPublisher(tmp_path)
-    with pytest.raises(ModelMissing, match="nothing is there"):
+    with pytest.raises(ModelMissing, match="There is no model in"):
         await model_source.find_model(chosen, publisher, PauseGate(lambda: None), asyncio.Event())
     publisher.close()

@@ -46,15 +46,17 @@ def test_what_takes_long_is_said_for_every_part_and_in_german() -> None:
     assert [words for words in REASONS.values() if tr(words) == words] == []
 
 
-def test_a_download_says_how_long_it_still_takes(view: StartView) -> None:
+def test_a_download_shows_how_much_of_it_is_here(view: StartView) -> None:
     loading = replace(CHECKER, part="Loading the model", done=2)
     download = events.Downloading(model="mine", done=412_000_000, total=980_000_000, seconds_left=360.0)
     view.show_state(State(preparing=loading, downloading=download))
-    assert view.why.text() == "About 6 min left."
+    assert view.why.text() == "The model is downloaded once, and kept."
+    assert (view._steps[2]._bar.isVisible(), view._steps[2]._bar.accessibleName()) == (True, "42%")
     assert view._steps[2].accessibleName() == "Downloading the model: under way"
     view.show_state(State(preparing=loading))
     assert view.why.text() == "This takes a few seconds."
     assert view._steps[2].accessibleName() == "Loading the model: under way"
+    assert not view._steps[2]._bar.isVisible()
 
 
 def test_the_reason_comes_after_ten_seconds_and_not_for_what_counts_itself(view: StartView) -> None:

@@ -1,5 +1,7 @@
 """Home asks about a model that changed or is away, or a lost swarm, with two buttons; nothing else answers for a person."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
@@ -7,6 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from gui.answers import refuse
 from gui.conftest import TellWindow
+from waggle.core import settings
+from waggle.core.settings import ModelSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.home.page import HomePage
@@ -14,6 +18,7 @@ from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
+from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
@@ -129,7 +134,7 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
 
 
 AWAY = ModelUnavailable(
-    folder="/media/usb/mine", reason="There is no model in /media/usb/mine: nothing is there.", advice="Check its path.", at=6.0
+    folder="/media/usb/mine", reason="There is no model in /media/usb/mine.", advice="Check its path.", at=6.0
 )
 
 
@@ -137,7 +142,8 @@ def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_on
     window, sent = window_told([PREPARING, AWAY]), list[AnyCommand]()
     window.commanded.connect(sent.append)
     card = window.pages.of(HomePage).hero
-    assert card._says.text() == "There is no model in /media/usb/mine: nothing is there"
+    assert card._says.text() == "Your model is not available right now"
+    assert card._detail.text().startswith("There is no model in /media/usb/mine. Check its path.")
     assert "continues by itself once the model is there again" in card._detail.text()
     assert buttons(card) == ["Train the starter", "Choose another model"]
     card._second.click()
@@ -157,7 +163,7 @@ def test_a_model_that_is_not_there_is_notified_once() -> None:
     before = apply(State(), PREPARING)
     after = apply(before, AWAY)
     (notice,) = new_notices(before, after)
-    assert notice.title.startswith("There is no model in /media/usb/mine")
+    assert notice.words.startswith("There is no model in /media/usb/mine.")
     assert new_notices(after, after) == []
     downloading = events.Downloading(model="bees/tiny", done=1, total=2, at=8.0)
     assert apply(after, downloading).unavailable is None, "the hub answers again"
@@ -171,3 +177,32 @@ def test_home_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtB
     qtbot.addWidget(card)
     assert [card._computer.words(), card._use.text()] == words
     assert card._computer.isHidden() == (not host)
+
+
+SHORT = events.EngineFailed(title="Training stopped 4 times in a row.", advice="Too little memory.", short_of_memory=True, at=9.0)
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize(
+    ("model", "problem", "offered"),
+    [
+        (ModelSettings(name="bees/large"), SHORT, True),
+        (ModelSettings(name="bees/large"), replace(SHORT, short_of_memory=False), False),
+        (ModelSettings(), SHORT, False),
+    ],
+)
+def test_where_memory_ran_short_the_starter_is_a_way_on(
+    theme: Theme, qtbot: QtBot, tmp_path: Path, model: ModelSettings, problem: events.EngineFailed, offered: bool
+) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"model.name": model.name or None})
+    store, chosen = StateStore(), SettingsStore(path)
+    card = StatusCard(PageContext(theme, store=store, settings=chosen, engine=EngineHost(can_start=lambda: True)))
+    qtbot.addWidget(card)
+    card.show()
+    card.show_state(apply(State(), problem), 10.0)
+    assert card._starter.isVisible() is offered
+    if offered:
+        with qtbot.waitSignal(card.start_wanted):
+            card._starter.click()
+        assert settings.read(path).model == ModelSettings(), "no engine was there to take the choice"

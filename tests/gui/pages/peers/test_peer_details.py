@@ -91,9 +91,9 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Tell
     [
         ({}, "–"),
         ({"trusted": True}, "Trusted"),
-        ({"doubted_until": NOW + 60, "reason": "too large"}, "In doubt"),
+        ({"doubted_until": NOW + 60, "reason": "too large"}, "Doubtful"),
         ({"doubted_until": NOW, "reason": "too large"}, "–"),
-        ({"refusal": "runs Waggle 0.2"}, "Differs"),
+        ({"refusal": "runs Waggle 0.2"}, "Mismatch"),
         ({"choice": "muted", "trusted": True}, "Muted"),
         ({"choice": "blocked"}, "Blocked"),
     ],
@@ -108,7 +108,7 @@ def test_a_row_that_only_changes_its_standing_is_said_to_change(theme: Theme) ->
     table = PeerTableModel(theme)
     peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
     table.show_peers(peers, NOW)
-    assert table.index(1, STANDING_COLUMN).data() == "In doubt"
+    assert table.index(1, STANDING_COLUMN).data() == "Doubtful"
     changed: list[int] = []
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_peers(peers, NOW + 30)
@@ -369,7 +369,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
     tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
-        "Not learned from: 10 examples had no advantage, 1 example was too long for your model. "
+        "Not learned from: 10 examples taught nothing new, 1 example was too long for your model. "
         "Dropped because it broke a rule: reserved question (3)."
     )
     page.choose(WREN.id)
@@ -380,7 +380,7 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     translator.use("de")
     window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
     page, _ = page_of(window, OTTER.id)
-    words = "Nicht daraus gelernt: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel hatte keinen Vorteil."
+    words = "Nicht daraus gelernt: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
     assert page._strip._refusals.text() == words
     assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 

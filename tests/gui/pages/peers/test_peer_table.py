@@ -52,7 +52,7 @@ def test_at_first_the_most_useful_come_first(table: PeerTableModel) -> None:
     ("column", "order"),
     [
         ("Name", "wren otter nameless"), ("Connection", "nameless wren otter"), ("Model", "nameless otter wren"),
-        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("It fetched", "nameless otter wren"),
+        ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("You gave", "nameless otter wren"),
         ("Mean reward", "nameless wren otter"), ("Standing", "otter wren nameless"), ("Delay", "nameless wren otter"),
         ("Seen", "otter wren nameless"),
     ],
@@ -158,10 +158,10 @@ def test_the_keyboard_orders_by_a_column_too(window_told: Callable[..., MainWind
 
 def test_no_row_is_cut_and_the_chosen_one_stays_in_sight(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
     page = page_with(window_told, 40)
-    view, row = page._view, page._view.verticalHeader().defaultSectionSize()
-    qtbot.waitUntil(lambda: view.viewport().height() > row)
-    assert view.viewport().height() % row == 0
-    last = page._model.index(view.viewport().height() // row - 1, 0)
+    view, head = page._view, page._view.verticalHeader()
+    qtbot.waitUntil(lambda: view.viewport().height() > head.defaultSectionSize())
+    assert view.viewport().height() % head.defaultSectionSize() == 0
+    last = page._model.index(view.viewport().height() // head.defaultSectionSize() - 1, 0)
     view.selectRow(last.row())
     qtbot.waitUntil(lambda: page._strip.isVisible() and view.visualRect(last).bottom() <= view.viewport().height())
-    assert view.viewport().height() % row == 0
+    assert view.viewport().height() % head.defaultSectionSize() == 0

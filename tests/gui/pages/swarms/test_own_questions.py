@@ -152,7 +152,7 @@ def test_files_and_specialties_go_together(desk: Desk, tmp_path: Path) -> None:
     desk.form._tabs.choose(0)
     desk.form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     desk.form._name.setText("Ours")
-    assert desk.form._count.words() == "1 file of your own, 1 kind of question chosen"
+    assert desk.form._count.words() == "1 file of your own, 1 specialty chosen"
     desk.form._create.click()
     create = desk.sent[-1]
     assert isinstance(create, CreateSwarm)

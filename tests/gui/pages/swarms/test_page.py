@@ -306,7 +306,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form._create.click()
     swarms.show_list()
     swarms._new.click()
-    assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
+    assert (form._create.isEnabled(), form._count.words()) == (True, "1 specialty chosen"), "no answer is waited for"
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
     assert (form._name.text(), form._specialties.chosen()) == ("", [])
@@ -319,14 +319,14 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     form = swarms._form
     many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
-    assert form._count.words() == "Choose at least one kind of question, or add your own."
+    assert form._count.words() == "Choose at least one specialty, or add questions of your own."
     for i in range(65):
         form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
-    assert form._count.words() == "65 kinds of question chosen. At most 64 kinds."
+    assert form._count.words() == "65 specialties chosen. At most 64 specialties."
     form._specialties._model.item(0).setCheckState(Qt.CheckState.Unchecked)
-    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen. Give it a name.", False)
+    assert (form._count.words(), form._create.isEnabled()) == ("64 specialties chosen. Give it a name.", False)
     form._name.setText("Ours")
-    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen", True)
+    assert (form._count.words(), form._create.isEnabled()) == ("64 specialties chosen", True)
 
 
 def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:

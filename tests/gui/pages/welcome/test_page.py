@@ -73,7 +73,7 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: T
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
     assert first.text() == f"{first_swarm().name}, the default swarm"
-    assert "you train alone until you invite someone" in first.accessibleDescription()
+    assert "you train alone until someone does" in first.accessibleDescription()
 
 
 def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
@@ -193,6 +193,7 @@ def test_with_the_real_model_first_steps_is_the_first_choice_and_with_the_starte
     choose_model(welcome, real=True)
     screenshot_when_still(welcome)
     assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First steps, for small language models", FIRST_STEPS)
+    assert offered_swarms(welcome)[1] == "First light", "the default is another one then"
     assert len(offered_swarms(welcome)) == 4
     choose_model(welcome, real=False)
     assert (len(offered_swarms(welcome)), welcome._swarm_chosen) == (3, FIRST_LIGHT)
@@ -203,7 +204,7 @@ def test_its_words_are_those_of_its_charter(theme: Theme, qtbot: QtBot) -> None:
     qtbot.addWidget(welcome)
     button = welcome._choices[FIRST_STEPS]._button
     assert button.text() == f"{first_steps().name}, for {str(first_steps().model_hint).lower()}"
-    assert ("of five kinds" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
+    assert ("Five easier specialties" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
 
 
 @pytest.mark.parametrize("place", [ALONE, INVITED])

@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
 from waggle.gui.i18n.formatting import plural, size, tr
+from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.pages import PAGES
 from waggle.gui.state import shortcuts
@@ -14,7 +15,7 @@ from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
+from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row, set_visible
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.figures import speed
@@ -160,6 +161,8 @@ class StatusBar(QFrame):
 
     The figures are one label: whenever a widget appears or disappears, Qt lays the whole window out again.
 
+    On Home, which says the sentence itself, it is hidden while there are no figures.
+
     `home_wanted`: go to Home, which shows what to do about a problem and the whole text of a warning that is cut here.
     """
 
@@ -179,6 +182,7 @@ class StatusBar(QFrame):
         self._figures = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = self._problem = False
+        self._has_content = True  # besides a notice and a mark
         self._page, self._warning = "home", ""
         self._sentence = as_widget(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
@@ -195,12 +199,16 @@ class StatusBar(QFrame):
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
         self._figures.setVisible(not words)
+        self._show_or_hide()
         self._show_sentence()
         self._show_way_home()
 
     def _show_sentence(self) -> None:
         """Home says the sentence itself, and a notice takes its place."""
         self._sentence.setVisible(self._page != "home" and self._notice.isHidden())
+
+    def _show_or_hide(self) -> None:
+        set_visible(self, self._has_content or not (self._notice.isHidden() and self._mark.isHidden()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -221,6 +229,7 @@ class StatusBar(QFrame):
         """Label an unusual run, such as a replay; empty removes the label."""
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
+        self._show_or_hide()
 
     def show_service(self, service: bool) -> None:
         """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
@@ -246,6 +255,8 @@ class StatusBar(QFrame):
         if page == "home":  # which says it
             words_shown = ("", *words_shown[1:])
         known = [words for words in words_shown if words]
+        self._has_content = page != "home" or bool(known) or (bool(state.rounds) and state.phase not in RESTING)
+        self._show_or_hide()
         self._figures.say(APART.join(known[:1] if self._compact else known))
 
 

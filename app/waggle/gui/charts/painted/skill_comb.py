@@ -14,12 +14,18 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.typeset.typeset_lines import scaled
 
-CellSize = Literal["low", "usual", "wide"]
-RADIUS: dict[CellSize, int] = {"low": 46, "usual": 54, "wide": 64}  # pixels before text scaling, of a cell with a name
+CellSize = Literal["low", "usual", "wide", "vast"]
+RADIUS: dict[CellSize, int] = {
+    "low": 46,
+    "usual": 54,
+    "wide": 64,
+    "vast": 84,
+}  # pixels before text scaling, of a cell with a name
 NAMELESS, RING = 27, 3.0  # pixels before text scaling: radius of a cell without a name, and width of a ring
 NAMED = 14  # from more skills on, cells have no names
 ROWS = 2  # where there is room
-LINES, SMALLEST = 2, 0.84  # of a name, and of its size
+LINES, SMALLEST = 2, 0.8  # of a name, and of its size
+AIR = 10  # pixels before text scaling, beside the longest name of a cell
 
 
 def skill_words(skill: Skill) -> str:
@@ -37,7 +43,7 @@ class SkillComb(PaintedChart):
     """As many rows as the width needs; from more than NAMED skills on, the cells are small and have no names."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, name=tr("Skills"))
+        super().__init__(theme, name=tr("Specialties"))
         self._skills: tuple[Skill, ...] = ()
         self._size: CellSize = "usual"
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -129,7 +135,7 @@ class SkillComb(PaintedChart):
         if not named:
             painter.drawText(QRectF(middle.x() - radius, middle.y() - radius, 2 * radius, 2 * radius), centred, figure_words)
             return
-        room = math.sqrt(3) * radius - self.theme.px(3)
+        room = math.sqrt(3) * radius - self.theme.px(AIR)
         font = fitting(self.theme.font("caption"), tr(one_line(skill.title)), room)
         small = QFontMetricsF(font)
         lines = name_lines(small, tr(one_line(skill.title)), room)

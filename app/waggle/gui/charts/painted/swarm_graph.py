@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 
 from waggle.gui.charts.painted.painted_chart import PaintedChart
@@ -63,7 +63,10 @@ def flow_words(flow: Flow, state: State) -> str:
 
 
 class SwarmGraph(PaintedChart):
-    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
+    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key.
+
+    `nobody` stands below this node while there is no peer.
+    """
 
     chosen = Signal(str)
 
@@ -73,6 +76,7 @@ class SwarmGraph(PaintedChart):
         self._state: State | None = None  # the previous one, while this was visible
         self._peers: tuple[GraphPeer, ...] = ()
         self._me, self._more, self._marked = "", 0, ""
+        self.nobody = ""
         self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # for tooltips: the peers, and the time of that State
         self._around: list[PlacedPeer] = []
         self._still = QPixmap()  # everything that does not move; below, what it was painted for
@@ -175,8 +179,8 @@ class SwarmGraph(PaintedChart):
 
     def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
-        frame = (self._me, self._marked, place.size(), ratio, self.theme.mode, self.layoutDirection())
-        if frame == self._still_of:
+        frame = (self._me, self._marked, self.nobody, place.size(), ratio, self.theme.mode, self.layoutDirection())
+        if frame == self._still_of or place.isEmpty():  # it has no room yet
             return
         self._still_of = frame
         self._still = QPixmap((place.size() * ratio).toSize())
@@ -222,6 +226,14 @@ class SwarmGraph(PaintedChart):
         painter.setBrush(self.theme.colour("accent"))
         painter.drawPolygon(hexagon(centre.x(), centre.y(), 25))
         draw_avatar(painter, self.theme, self._me, centre, 19, mine=True)
+        if not self._peers:
+            painter.setFont(self.theme.font("small"))
+            painter.setPen(self.theme.colour("text_soft"))
+            below = QRectF(place.left(), centre.y() + 34, place.width(), place.bottom() - centre.y() - 34)
+            centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
+            around = painter.boundingRect(below, centred, self.nobody)
+            painter.fillRect(around.adjusted(-6, 0, 6, 0), self.theme.colour("surface"))
+            painter.drawText(below, centred, self.nobody)
         if self._more:
             painter.setFont(self.theme.font("caption"))
             painter.setPen(self.theme.colour("text_faint"))
@@ -255,8 +267,9 @@ class SwarmGraph(PaintedChart):
             width = metrics.horizontalAdvance(words)
             boxes = self._name_boxes(node, width + 2, high)
             others = [other for peer, other in occupied if peer != node.peer.id]
-            free = (box for box in boxes if not any(_ground(box).intersects(other) for other in others))
-            box = next(free, boxes[0] if node.peer.id == self._marked else None)
+            free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
+            clear = (box for box in free if not self._is_crossed(_ground(box), node))
+            box = next(clear, next(iter(free), boxes[0] if node.peer.id == self._marked else None))
             if box is None:
                 continue
             ground = _ground(box)
@@ -265,13 +278,26 @@ class SwarmGraph(PaintedChart):
             painter.setPen(self.theme.colour("text_faint" if node.peer.faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
 
+    def _is_crossed(self, box: QRectF, node: PlacedPeer) -> bool:
+        """Whether the edge to another peer runs through a box."""
+        centre = QRectF(self.rect()).center()
+        sides = _sides(box)
+        for other in self._around:
+            if other is node or other.peer.gone:
+                continue
+            edge = QLineF(centre, other.place)
+            if any(edge.intersects(side)[0] == QLineF.IntersectionType.BoundedIntersection for side in sides):
+                return True
+        return False
+
     def _name_boxes(self, node: PlacedPeer, width: float, high: float) -> list[QRectF]:
-        """Where the name of a peer may stand, the best first: beside it, on its other side, below and above."""
+        """Where the name of a peer may stand, the best first: on its outer side, below and above, and on its inner side."""
         x, y = node.place.x(), node.place.y()
         sides = [x + 19, x - 17 - width]
-        across = [*(sides if node.right else reversed(sides)), x - width / 2, x - width / 2]
+        outer, inner = sides if node.right else reversed(sides)
+        across = [outer, x - width / 2, x - width / 2, inner]
         below = node.radius + 1
-        down = [y - high / 2, y - high / 2, y + below, y - below - high]
+        down = [y - high / 2, y + below, y - below - high, y - high / 2]
         boxes = [QRectF(*corner, width, high) for corner in zip(across, down, strict=True)]
         first, *others = boxes
         inside = QRectF(self.rect())
@@ -350,6 +376,12 @@ class SwarmGraph(PaintedChart):
         names = [peer.id for peer in self._peers]
         place = names.index(self._marked) + step if self._marked in names else 0
         self.chosen.emit(names[place % len(names)])
+
+
+def _sides(box: QRectF) -> tuple[QLineF, ...]:
+    """Both diagonals and both long sides: a straight line through the box crosses one of them."""
+    corners = box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft()
+    return tuple(QLineF(corners[first], corners[last]) for first, last in ((0, 2), (1, 3), (0, 1), (3, 2)))
 
 
 def _ground(box: QRectF) -> QRectF:

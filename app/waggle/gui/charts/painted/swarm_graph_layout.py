@@ -16,7 +16,7 @@ from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
 
-MOST, NAMED = 40, 10  # peers that are drawn, and those of them with a name
+MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 SLOW = 200.0  # ms of delay on the outer ring
 NAME_ROOM = 116  # pixels of a name
 NEAREST = 74.0  # pixels from the centre: two dots must fit between two avatars
@@ -58,7 +58,7 @@ def radius_share(peer: PeerInfo) -> float:
 def outer_ring(rect: QRectF) -> tuple[float, float]:
     """Half axes of the outer ring, with room for names beside it and for the selected avatar above and below."""
     down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
-    return max(80.0, min(rect.width() * 0.42, rect.width() / 2 - NAME_ROOM)), down
+    return max(64.0, min(rect.width() * 0.42, rect.width() / 2 - NAME_ROOM)), down
 
 
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:

@@ -58,5 +58,5 @@ class MeasuredLegend(QWidget):
             return
         self._alone.say(tr("%1, alone").replace("%1", tr(curves.source)))
         self._with_peers.say(tr("with %1 peers").replace("%1", str(curves.peers)))
-        about = tr("Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.")
+        about = tr("Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.")
         set_tip(self, about.replace("%1", str(curves.runs)).replace("%2", str(curves.swarms)))

@@ -47,10 +47,9 @@ class CostCard(QFrame):
         number, unit, compared = of_today(state, today)
         self.energy.say(f"{number} {unit}" if known else "–")
         set_tip(self.energy, compared if known else "")
-        cores = cores_in_use(state)
         works = state.phase in ("contributing", "finishing")
-        self.cpu.say("–" if not works else percent(load.cpu) if load is not None else cores)
-        set_tip(self.cpu, "\n".join((cores, ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
+        self.cpu.say(percent(load.cpu) if works and load is not None else "–")
+        set_tip(self.cpu, "\n".join((cores_in_use(state), ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
         celsius = load.celsius if load is not None else None
         self._lines[2].setVisible(celsius is not None)  # many systems do not tell
         self.heat.say(f"{celsius:.0f} °C" if celsius is not None else "")

@@ -73,7 +73,7 @@ class FirstRound(QWidget):
         self._cards: list[Card] = []
         self._questions = [TriedQuestion(theme) for _ in range(MOST)]
         self._outlines = QuestionOutlines(theme)
-        self.meaning = text(theme, "", "body", wrap=True)
+        self.meaning = text(theme, "", "strong", wrap=True)
         self.setLayout(column(6, self.meaning, 2, *self._questions, (self._outlines, 1000), None, gap=GAP))
 
     @property
@@ -125,5 +125,5 @@ def _meaning(cards: Sequence[Card]) -> str:
     if "right" in kinds:
         return tr("Some tries are right. It learns from what sets them apart from the others.")
     if "untagged" in kinds:
-        return tr("It already finds some right answers, but does not mark them as answers yet. It learns that first.")
+        return tr("It already finds some right answers, but they do not count until it marks them. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

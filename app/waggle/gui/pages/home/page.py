@@ -16,6 +16,8 @@ from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.day_query import QuerySchedule
+from waggle.gui.state.story.namesakes import namesakes
+from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.layout import as_widget, card, column, in_the_middle
 from waggle.gui.widgets.text import text
@@ -25,12 +27,13 @@ from waggle.protocol.state import ROUNDS, State
 
 # Pixels at a text size of 100%
 LOW = 700  # a page lower than this is tight
+VAST = (1900, 1080)  # the width and height of a page from which the first column takes three fifths of it
 ALONE = 820  # the width of the first card where it is the only one
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
 
 
 class HomePage(Page):
-    """The status strip, and cards in two columns; in the wide form in three."""
+    """The status strip, and cards in two columns; in the wide form in three, and in the vast one with a larger first column."""
 
     spreads = True
     wide_from, widest_wide = 1400, 2160
@@ -55,11 +58,15 @@ class HomePage(Page):
         self.next.page_wanted.connect(requests.page)
         self._shares = QuestionShareBars(theme)
         self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
+        self._ahas = AhaList(theme)
+        self._ahas.chosen.connect(lambda _aha: requests.page.emit("progress", ""))
+        self._ahas_card = card(text(theme, tr("First right answers"), "heading"), self._ahas, gap=8)
         self._main = column((self.score, 1000), self.skills)
         self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1000), self.cost, self.next)
         self._side.addStretch(1)  # below the cards while nothing is shared
-        self._far = column(self.good, self._shares_card, None)
+        self._far = column(self.good, self._shares_card, self._ahas_card, None)
+        self._vast, self._heights_shared = False, (1000, 0)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._far_column, self._cards = as_widget(self._far), as_widget(self._columns)
@@ -83,35 +90,48 @@ class HomePage(Page):
         for box in (self._box, self._columns, self._main, self._side, self._far):
             box.setSpacing(gap)
         self._box.setContentsMargins(edge, above, edge, above)
-        self.skills.set_size("low" if tight else "wide" if self.wide else "usual")
         for part in (self.hero, self.score, self.sharing, self.cost, self.next):
             part.set_compact(tight)
-        if self.wide == self._far_column.isHidden():
-            self._spread(wide=self.wide)
-        self._show_far(self.context.store.state, self.context.store.now())
+        self._spread()
+        self._share_height()
         self._limit_heights()
 
-    def _spread(self, *, wide: bool) -> None:
-        """In the wide form the cost stands in the third column."""
-        (self._side if wide else self._far).removeWidget(self.cost)
-        if wide:
-            self._far.insertWidget(0, self.cost)
-        else:
-            self._side.insertWidget(1, self.cost)
-        self._far_column.setVisible(wide)
+    def _spread(self) -> None:
+        """In the wide form there is a third column, and the cost stands in it, unless it is higher than the second."""
+        wide, high = VAST
+        self._vast = self.wide and self.width() >= self.theme.px(wide) and self.height() >= self.theme.px(high)
+        self.skills.set_size("low" if self.is_tight() else "vast" if self._vast else "wide" if self.wide else "usual")
+        self._columns.setStretch(0, 3 if self._vast else 2)
+        moves = self.wide and not self._vast
+        if moves == (self._far.indexOf(self.cost) < 0):
+            (self._side if moves else self._far).removeWidget(self.cost)
+            (self._far if moves else self._side).insertWidget(0 if moves else 1, self.cost)
+        self._far_column.setVisible(self.wide)
+        self._show_far(self.context.store.state, self.context.store.now())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stand all cards in one column where text is too large for the window."""
         super().resizeEvent(event)
+        self._spread()
         ways = QBoxLayout.Direction
         self._columns.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
         self._limit_heights()
+
+    def _share_height(self) -> None:
+        """What the second column has to spare is the picture's; without one, the two cards with a button share it."""
+        spare = not self.sharing.is_resting
+        shares = (1000 if spare else 0, 1000 if spare and self.is_tight() else 0)
+        if shares != self._heights_shared:  # else Qt lays the page out again
+            self._heights_shared = shares
+            for part, share in zip((self.sharing, self.next), shares, strict=True):
+                self._side.setStretchFactor(part, share)
 
     def _limit_heights(self) -> None:
         """The chart is no higher than 16:9."""
         edges, gap = self._box.contentsMargins(), self._columns.spacing()
         room = self.width() - edges.left() - edges.right()
-        width = (room - 2 * gap) // 2 if self.wide else (room - gap) * 2 // 3
+        columns = room - (2 if self.wide else 1) * gap
+        width = columns * 3 // 5 if self._vast else columns // 2 if self.wide else columns * 2 // 3
         if self.width() < self.theme.px(FOLDED):
             width = room
         highest = self.score.limit_height(width)
@@ -142,7 +162,7 @@ class HomePage(Page):
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
-        self._side.setStretch(0, 0 if self.sharing.is_resting else 1000)
+        self._share_height()
         self.cost.show_state(state, engine_date(state, now).isoformat())
         self.next.show_state(state, now)
         self._show_or_hide_cards(state)
@@ -162,11 +182,15 @@ class HomePage(Page):
         self._box.setStretch(0, 1 if alone else 0)
         self._box.setStretch(self._box.count() - 1, 2 if alone else 1)
         self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else UNLIMITED)
+        self.hero.set_alone(alone)
 
     def _show_far(self, state: State, now: float) -> None:
         """The third column."""
         self.good.show_state(state, now)
         self._shares_card.setVisible(bool(state.shares))
+        self._ahas_card.setVisible(self._vast and bool(state.ahas))
+        if self._vast:
+            self._ahas.show_ahas(state.ahas, namesakes(state.peers.values(), state.ahas))
         if self.wide:
             self._shares.show_shares(state.shares)
 

@@ -21,6 +21,10 @@ from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
 PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
+START_HIGH, OUTLINES_HIGH = (
+    480,
+    650,
+)  # pixels of height while the engine starts, and before the first answers, before text scaling
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
@@ -55,9 +59,11 @@ class ScoreCard(QFrame):
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
     def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9. Words have no limit."""
+        """The greatest height of the card at this width: its chart is no higher than 16:9. Answers have no limit."""
+        if self.start is not None and not self.start.isHidden():
+            return max(self._theme.px(START_HIGH), self.minimumSizeHint().height())
         if self.curve.isHidden():
-            return UNLIMITED
+            return UNLIMITED if self.first_round.has_answers else self._theme.px(OUTLINES_HIGH)
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 
@@ -76,7 +82,7 @@ class ScoreCard(QFrame):
         self.first_round.setVisible(not curved and not starting)
         if self.start is not None:
             self.start.setVisible(starting)
-        self._has_picture = starting or not (curved or self.first_round.has_answers)
+        self._has_picture = starting
         self._show_picture()
         self._link.setVisible(curved)
         set_tip(self.detail, tr("The band is the margin of error.") if curved else "")

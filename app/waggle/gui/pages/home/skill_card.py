@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.skill_comb import CellSize, SkillComb
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.story.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -49,7 +49,7 @@ class SkillCard(QFrame):
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
         title = text(theme, tr("Right first"), "small", "soft")
         self._taught = as_widget(column(4, title, *self._teachers, None, gap=7))
-        self.all_ahas = Button(theme, "", "link")
+        self.all_ahas = Button(theme, tr("See who was first"), "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
         head = row(text(theme, tr("What it can do"), "heading"), 4, (self._key, 1), self.all_ahas)
         self.setLayout(column(head, row(self.comb, (self._taught, 1), gap=GAP), gap=8, margins=(PAD, 12, PAD, 14)))
@@ -77,7 +77,6 @@ class SkillCard(QFrame):
                 by_teacher.setdefault(skill.teacher, []).append(skill.title)
         self._show_teachers(by_teacher)
         self.all_ahas.setVisible(bool(state.ahas))
-        self.all_ahas.say(plural(len(state.ahas), "See it on Progress", "See all %n on Progress"))
         tested = any(skill.total for skill in known)
         words = tr("right on new questions") if tested else tr("filled in after the next test")
         ring = tr("thick ring: a peer was right first")

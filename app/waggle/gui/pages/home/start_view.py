@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import duration, later, plural, tr
+from waggle.gui.i18n.formatting import later, percent, plural, tr
 from waggle.gui.state.story.slow_start import REASONS, slow_words
 from waggle.gui.state.story.tries import Try
 from waggle.gui.state.story.warm_up import WarmUp, is_right, warm_up
@@ -15,16 +15,63 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.drawing import hexagon, mirror_box
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import ElidedLabel, announce, text
-from waggle.protocol.events import Downloading
 from waggle.protocol.state import State
 
 TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
 APART = 18  # pixels between the parts of the start
+SIGN, BAR, BAR_WIDE = 20, 6, 420  # pixels before text scaling: the sign of a step, and the height and width of a download's bar
+
+
+class StepSign(PaintedWidget):
+    """A tick for a step that is done, a pale cell for the present one, and an empty one for those to come."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, QSize(theme.px(SIGN), theme.px(SIGN)))
+        self._ahead = 1
+
+    def show_step(self, ahead: int) -> None:
+        """How many steps it is ahead of the present one; negative: it is done."""
+        if self._ahead != ahead:
+            self._ahead = ahead
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        if self._ahead < 0:
+            self.theme.draw_icon(painter, "check", "good", place)
+            return
+        here = self._ahead == 0
+        painter.setPen(QPen(self.theme.colour("accent_line" if here else "control"), 2 if here else 1.3))
+        painter.setBrush(self.theme.colour("accent_soft" if here else "surface"))
+        painter.drawPolygon(hexagon(place.center().x(), place.center().y(), place.width() * 0.42))
+
+
+class DownloadBar(PaintedWidget):
+    """How much of a download is here."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.setFixedHeight(theme.px(BAR))
+        self.setMaximumWidth(theme.px(BAR_WIDE))
+        self._share = 0.0
+
+    def show_part(self, done: int, total: int) -> None:
+        self._share = min(1.0, done / total) if total else 0.0
+        self.setAccessibleName(percent(self._share))
+        self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        round_end = place.height() / 2
+        filled = mirror_box(painter, QRectF(0, 0, max(place.height(), place.width() * self._share), place.height()), place)
+        for role, part in (("sunken", place), ("accent", filled)):
+            painter.setBrush(self.theme.colour(role))
+            painter.drawRoundedRect(part, round_end, round_end)
 
 
 class StartStep(QWidget):
@@ -33,9 +80,11 @@ class StartStep(QWidget):
     def __init__(self, theme: Theme, part: str) -> None:
         super().__init__()
         self._part = part
-        self._sign, self._name = Icon(theme, "off", "text_faint", 20), ElidedLabel(theme, role="heading")
+        self._sign, self._name = StepSign(theme), ElidedLabel(theme, role="heading")
         self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
-        self.setLayout(row(self._sign, (self._name, 1), gap=10))
+        self._bar = DownloadBar(theme)
+        self._bar.hide()
+        self.setLayout(row(column(self._sign, None), (column(self._name, row((self._bar, 1000), None)), 1), gap=10))
 
     def show_progress(self, place: int, state: State) -> None:
         """Show the step at this place; a part that the engine names in other words stands in its own."""
@@ -44,8 +93,10 @@ class StartStep(QWidget):
         name = preparing.part if preparing is not None and place == done else self._part
         if place == done and state.downloading is not None:
             name = later("Downloading the model")
-        sign, ink = ("check", "good") if place < done else ("on", "accent_line") if place == done else ("off", "text_faint")
-        self._sign.show_icon(sign, ink)
+        self._sign.show_step(place - done)
+        self._bar.setVisible(place == done and state.downloading is not None)
+        if state.downloading is not None:
+            self._bar.show_part(state.downloading.done, state.downloading.total)
         self._name.say(tr(name), "text" if place == done else "text_soft")
         so_far = tr("done") if place < done else tr("under way") if place == done else tr("to come")
         self.setAccessibleName(f"{self._name.words()}: {so_far}")
@@ -114,9 +165,9 @@ class StartView(QWidget):
             self.pose()
 
     def _why_words(self) -> str:
-        """How long the start takes: a download says it itself, and else a step that is slow."""
+        """How long the start takes, if a step is slow; how much of a download is left stands in the status."""
         if self._state.downloading is not None:
-            return _left_words(self._state.downloading)
+            return tr("The model is downloaded once, and kept.")
         return slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
 
     def pose(self) -> None:
@@ -137,13 +188,6 @@ class StartView(QWidget):
         self._tries.show_tries(self._puzzle.tries)
         self._result.show()
         announce(self, self._verdict.text())
-
-
-def _left_words(download: Downloading) -> str:
-    """How long a download still takes."""
-    if download.seconds_left is None:
-        return tr("The model is downloaded once, and kept.")
-    return tr("About %1 left.").replace("%1", duration(download.seconds_left))
 
 
 def _about_model(tries: tuple[Try, ...]) -> str:

@@ -4,16 +4,17 @@ from collections.abc import Awaitable
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
+from waggle.core.settings import ModelSettings
 from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import clock, local, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
-from waggle.gui.state.notifications import recent_warnings, warning_words
+from waggle.gui.state.notifications import recent_warnings
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
@@ -25,7 +26,7 @@ from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.events import CommandDone, Phase
 from waggle.protocol.schedule import moment
@@ -36,6 +37,8 @@ from waggle.protocol.text.status_text import Sentence, sentence
 from waggle.protocol.zone import time_there
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
+SIGN_INK = {"accent": "accent_line", "bad": "bad"}  # by the tone of the sentence; all others are plain
+DISK_LIMIT = "computer.disk_gb"
 CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
 
 
@@ -104,16 +107,7 @@ class StatusCard(QFrame):
         self._use = text(theme, use, "small", "soft")
         self._computer = ElidedLabel(theme, tr("On %1").replace("%1", host) if host else "", "small", "text_soft")
         self._computer.setVisible(bool(host))
-        self._warning = text(theme, "", "small", "soft", wrap=True)
-        sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
-        self._see_swarms = Button(theme, tr("See swarms"), "link")
-        self._see_swarms.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
-        self._see_swarms.clicked.connect(self.swarms_wanted)
-        self._see_you = Button(theme, tr("See your identity"), "link")
-        self._see_you.setFixedHeight(self._warning.fontMetrics().height() + 2)
-        self._see_you.clicked.connect(lambda: self.page_wanted.emit("you", ""))
-        links = column(self._see_swarms, self._see_you, None)
-        self._warned = as_widget(row(sign, (self._warning, 1), links, margins=(0, 8, 0, 0)))
+        self._make_warning(theme)
         self._advice = LessonAdvice(theme)
         self._advice.page_wanted.connect(self.page_wanted)
         self._suggestion = SwarmSuggestionLine(theme, context.settings)
@@ -133,10 +127,11 @@ class StatusCard(QFrame):
         self._progress = as_widget(row(self._stage, self._cells))
         progress = column(None, self._progress, None, gap=0)
         self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=12))
-        top = StretchRow((head, 1), (dial, 0), (self._buttons, 0), gap=16)
-        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, gap=0)
+        self._beside, self._below = column(self._buttons), column()  # where the buttons stand: below what a person has to decide
+        top = StretchRow((head, 1), (dial, 0), (as_widget(self._beside), 0), gap=16)
+        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, self._below, gap=0)
         self.setLayout(self._box)
-        self._calm = self._compact = False
+        self._calm = self._compact = self._alone = False
         self.set_compact(False)
 
     def _show_computer(self, state: State, now: float) -> None:
@@ -146,6 +141,23 @@ class StatusCard(QFrame):
         self._computer.say(words.replace("%2", there).replace("%1", self._host) if self._host else "")
         self._since.setVisible(not (self._host and there))  # the line has no room for both, and cuts a long name, not the time
 
+    def _make_warning(self, theme: Theme) -> None:
+        self._warning = text(theme, "", "label", wrap=True)
+        self._warning_advice = text(theme, "", "small", "soft", wrap=True)
+        sign = column(1, Icon(theme, "warn", "accent_line"), None, gap=0)  # beside the first line of text
+        links = {
+            "swarms": (tr("See swarms"), self.swarms_wanted.emit),
+            "you": (tr("See your identity"), lambda: self.page_wanted.emit("you", "")),
+            "disk": (tr("Change the limit"), lambda: self.setting_wanted.emit(DISK_LIMIT)),
+        }
+        self._see: dict[str, Button] = {}
+        for page, (words, show) in links.items():
+            self._see[page] = link = Button(theme, words, "link")
+            link.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
+            link.clicked.connect(show)
+        both = column(self._warning, self._warning_advice, gap=1)
+        self._warned = as_widget(row(sign, (both, 1), column(*self._see.values(), None), margins=(0, 8, 0, 0)))
+
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
@@ -153,7 +165,11 @@ class StatusCard(QFrame):
         self._more.setMenu(self._pause_menu())
         self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
-        self._buttons = as_widget(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
+        self._starter = Button(theme, tr("Train the starter"))
+        set_tip(self._starter, tr("It is small. What your model learned is kept."))
+        self._starter.clicked.connect(self._start_with_starter)
+        self._button_row = row(None, self._starter, self._second, row(self._main, self._more, gap=1), gap=8)
+        self._buttons = as_widget(self._button_row)
 
     def _pause_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -161,20 +177,37 @@ class StatusCard(QFrame):
         return menu
 
     def set_compact(self, compact: bool) -> None:
-        self._compact = compact
+        """In the compact form, the sentence stands beside the buttons also when training does not go well."""
         pad = 16 if compact else 20
         self._box.setContentsMargins(20, pad - 4, 20, pad - 4)
+        changed, self._compact = compact != self._compact, compact
         self._arrange()
+        if changed:
+            self.show_state(self._state, self._context.store.now())
+
+    def set_alone(self, alone: bool) -> None:
+        """Where it is the only card of the page, its buttons follow what a person has to read."""
+        if alone != self._alone:
+            self._alone = alone
+            self.show_state(self._state, self._context.store.now())
 
     def _arrange(self) -> None:
         """While training goes well, the sentence stands beside the buttons; what a person has to read stands large below."""
+        box = self._slot if self._calm else self._box
+        if box.indexOf(self._line) < 0:
+            box.insertWidget(1, self._line)  # which resets its fonts
         self._words.setSpacing(0 if self._calm else 2 if self._compact else 4)
         self._line.setContentsMargins(0, 0 if self._calm else 8, 0, 0)
         self._says.setFont(self._theme.font("heading" if self._calm else "title" if self._compact else "display"))
         self._detail.setFont(self._theme.font("small" if self._calm else "body"))
-        box = self._slot if self._calm else self._box
-        if box.indexOf(self._line) < 0:
-            box.insertWidget(1, self._line)
+
+    def _place_buttons(self, *, below: bool) -> None:
+        """Beside the sentence, or below all that a person reads before deciding; there, what is to be done comes first."""
+        box, ways = self._below if below else self._beside, QBoxLayout.Direction
+        if box.indexOf(self._buttons) < 0:
+            box.addWidget(self._buttons)
+            self._button_row.setDirection(ways.RightToLeft if below else ways.LeftToRight)
+            self._below.setContentsMargins(0, 16 if below else 0, 0, 4 if below else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -189,21 +222,22 @@ class StatusCard(QFrame):
         self._show_computer(state, now)
         self._since.say(
             tr("since %1").replace("%1", tr(moment(state.phase_since, now, clock, local)))
-            if state.phase_since and state.phase != "preparing"
+            if state.phase_since and state.phase != "preparing" and (state.round or state.stage)
             else ""
         )
-        calm = state.phase in CALM and not state.waits_for_choice
+        calm = (state.phase in CALM or self._compact) and not state.waits_for_choice and not self._alone
         if calm != self._calm:
             self._calm = calm
             self._arrange()
+        self._place_buttons(below=state.waits_for_choice or self._alone)
         self._chip.setVisible(not calm)
         self._sign.setVisible(calm)
-        self._sign.show_icon(status.sign, "accent_line" if status.tone == "accent" else "text_soft")
+        self._sign.show_icon(status.sign, SIGN_INK.get(status.tone, "text_soft"))
         self._head_line.setVisible(not calm or bool(status.why) or bool(self._host))
         self._since.setVisible(not calm)
         self._says.setText(tr(status.says).removesuffix("."))
         detail = tr(status.detail)
-        if calm and self._since.words():
+        if calm and self._since.words() and state.phase in CALM:
             detail = " · ".join(filter(None, (detail.removesuffix("."), self._since.words())))
         self._detail.setText(detail)
         self._why.show_ticks(status.why, no_rule_text(state, status))
@@ -215,14 +249,16 @@ class StatusCard(QFrame):
         self._stage.say(words)
         self._show_profile(state)
         self._cells.show_stage(done, total, paused=state.phase in HALTED_PHASES)
-        self._progress.setVisible(bool(words or total))
+        self._progress.setVisible(bool(words or total) and not (self._compact and state.phase in HALTED_PHASES))
         self._show_action(status)
 
     def _show_warning(self, state: State, now: float) -> None:
         newest = next(iter(recent_warnings(state, now)), None)
-        self._warning.setText(warning_words(newest) if newest else "")
-        self._see_swarms.setVisible(newest is not None and newest.page == "swarms")
-        self._see_you.setVisible(newest is not None and newest.page == "you")
+        self._warning.setText(tr(newest.title) if newest else "")
+        self._warning_advice.setText(tr(newest.advice) if newest else "")
+        self._warning_advice.setVisible(newest is not None and bool(newest.advice))
+        for page, link in self._see.items():
+            link.setVisible(newest is not None and newest.page == page and (page != "swarms" or state.undecided is None))
         self._warned.setVisible(newest is not None)
 
     def _show_fact(self, state: State) -> None:
@@ -251,7 +287,7 @@ class StatusCard(QFrame):
         self.show_state(self._state, self._state.at)
 
     def _show_over(self) -> None:
-        for button in (self._more, self._second, self._why_button):
+        for button in (self._more, self._second, self._starter, self._why_button):
             button.hide()
         restyle(self._main, "kind", "primary")
         self._main.join("")
@@ -286,11 +322,26 @@ class StatusCard(QFrame):
         }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
-                 self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
+                 self._second: anyway or decides or (failed and stopped), self._starter: self._needs_smaller_model(),
+                 self._why_button: bool(status.why)}  # fmt: skip
         for button, is_visible in visibility.items():
             if button.hasFocus() and not is_visible:  # else Qt focuses the next widget, and Space would press it
                 (self._main if visibility[self._main] else self).setFocus()
             button.setVisible(is_visible)
+
+    def _needs_smaller_model(self) -> bool:
+        """Whether no engine runs, the last one ended for want of memory, and its model was larger than the starter."""
+        settings, problem = self._context.settings, self._state.problem
+        chosen = (self._state.settings or settings.settings).model
+        short = problem is not None and problem.short_of_memory
+        return short and chosen != ModelSettings() and not settings.far and self._can_start()
+
+    def _start_with_starter(self) -> None:
+        """No engine takes a choice now, so the settings do."""
+        settings = self._context.settings
+        settings.set({"model.name": None, "model.folder": None})
+        if settings.settings.model == ModelSettings():
+            self.start_wanted.emit()
 
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The words and icons of both buttons while a person has to decide about a changed model."""

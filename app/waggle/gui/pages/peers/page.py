@@ -1,13 +1,12 @@
 """The page Peers: a picture of the swarm, how others reach this computer, a table of peers, and the chosen peer."""
 
-from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
-from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.i18n.placeholders import why_unavailable, without_connections
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerDetails
@@ -30,7 +29,9 @@ from waggle.protocol.state import State
 
 FEW = 8  # with more peers than this, they can be searched
 REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
+LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
 BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
+TABLE_EDGES = (6, 2, 6, 8)  # pixels: the margins of the table in its card
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
 HEADS = {
@@ -40,13 +41,6 @@ HEADS = {
 
 
 NOT_CONNECTED = ("Not connected", "gone", "text_faint")
-
-
-def without_connections(state: State) -> State:
-    """The state with every peer gone if no engine runs: nobody is connected then, whatever the last event said."""
-    if not why_unavailable(state):
-        return state
-    return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})
 
 
 def headline(state: State) -> str:
@@ -178,7 +172,7 @@ class Legend(QWidget):
 
 
 class PeersPage(Page):
-    """Picture, reach, table and the chosen peer; one sentence instead of the table before any peer was met."""
+    """Picture, reach, table and the chosen peer; without the table before any peer was met."""
 
     spreads = True
 
@@ -205,16 +199,11 @@ class PeersPage(Page):
         self._search = TextField(theme, tr("Find a peer"), tr("Find a peer"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
-        self._table = frame(
-            "card", column((WholeRows(self._view), 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8))
-        )
-        self._empty = text(theme, "", "body", "soft", wrap=True)
-        self._below = QStackedWidget()
-        self._below.addWidget(self._table)
-        self._empty_card = card(self._empty)
-        self._below.addWidget(as_widget(column(self._empty_card, None)))
+        self._rows = WholeRows(self._view)
+        self._table = frame("card", column((self._rows, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=TABLE_EDGES))
         self._page_head = page_header(theme, tr("Peers"), self._line, self._search, self._invite)
-        self._box = column((self._band, 2), (self._below, 3))
+        self._box = column((self._band, 2), (self._table, 3))
+        self._box.addStretch(0)
         self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.setTabOrder(self._view.horizontalHeader(), self._view)
@@ -233,8 +222,11 @@ class PeersPage(Page):
     def _fold(self) -> None:
         """Put the reach below the picture where text is too large for the window."""
         px, ways = self.theme.px, QBoxLayout.Direction
-        self._box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
-        if self.wide:  # the picture has the height of the page, and the table stands beside it
+        table = self._table_height()
+        room = self._area.height() - self._box.contentsMargins().bottom() - self._box.spacing()
+        in_two = self.wide and room - px(LARGE) < table
+        self._box.setDirection(ways.LeftToRight if in_two else ways.TopToBottom)
+        if in_two:  # the picture has the height of the page, and the table stands beside it
             self._fold_wide()
             return
         beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
@@ -245,7 +237,15 @@ class PeersPage(Page):
         picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
         self._band.setMinimumHeight(height)
-        self._band.setMaximumHeight(height if self._state.peers else UNBOUNDED)  # without a table, the picture has its room
+        few = room - height > table  # what their table does not need is the picture's
+        self._table.setMaximumHeight(table if few else UNBOUNDED)
+        self._band.setMaximumHeight(room - table if few and self._state.peers else height)
+
+    def _table_height(self) -> int:
+        """Pixels of height in which all peers are in sight."""
+        edges = TABLE_EDGES[1] + TABLE_EDGES[3] + 2
+        chosen = 0 if self._strip.isHidden() else self._strip.sizeHint().height() + 8
+        return self._rows.height_of(max(2, len(self._state.peers))) + edges + chosen
 
     def _fold_wide(self) -> None:
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom)
@@ -254,6 +254,7 @@ class PeersPage(Page):
         self._reach.setMaximumWidth(UNBOUNDED)
         self._band.setMinimumHeight(0)
         self._band.setMaximumHeight(UNBOUNDED)
+        self._table.setMaximumHeight(UNBOUNDED)
 
     def show_state(self, state: State, now: float) -> None:
         state = without_connections(state)
@@ -262,18 +263,16 @@ class PeersPage(Page):
         self._invite.setVisible(state.reach != "solo" and not self._replay)
         self._invite.setEnabled(not why_unavailable(state))
         set_tip(self._invite, why_unavailable(state))
+        self._picture.nobody = _empty_text(state)
         self._picture.show_state(state, now)
         self._legend.say(self._picture.latest)
         self._reach.show_state(state)
-        self._fold()
         self._model.show_peers(peers, now)
         self._search.setVisible(len(peers) > FEW or bool(self._search.text()))
         self._show_headline()
         self._select_peer(self._chosen)
-        self._below.setCurrentIndex(0 if peers else 1)
-        self._below.setMaximumHeight(UNBOUNDED if peers or self.wide else self._empty_card.sizeHint().height())
+        self._table.setVisible(bool(peers))
         self._legend.setVisible(bool(peers))
-        self._empty.setText(_empty_text(state))
 
     def take_over(self, before: Page) -> None:
         """Take over the chosen peer."""
@@ -311,6 +310,7 @@ class PeersPage(Page):
         self._chosen = identity
         self._picture.mark(identity)
         self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
+        self._fold()
 
 
 def _empty_text(state: State) -> str:
@@ -318,4 +318,4 @@ def _empty_text(state: State) -> str:
         return tr("There are no peers in a swarm of one computer.")
     if why_unavailable(state):
         return tr("Peers appear here by themselves when the engine is ready.")
-    return tr("No peer has been met yet. Invite someone: they get a link.")
+    return tr("Nobody yet. Invite someone with a link.")

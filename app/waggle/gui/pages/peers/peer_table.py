@@ -23,11 +23,11 @@ from waggle.gui.widgets.table import SortableHead, style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
-COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "It fetched", "Mean reward", "Standing", "Delay", "Seen")
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Seen")
 TIPS = {
     "You used": later("Examples of this peer from which your model learned, of all that arrived"),
-    "It fetched": later("Examples of yours that this peer fetched"),
-    "Mean reward": later("How right the answers of its model were: 0 is never, 1 always"),
+    "You gave": later("Examples of yours that this peer fetched"),
+    "Mean reward": later("How right the answers of its model were, all since you met: 0 is never, 1 always"),
     "Delay": later("How long a message to it and back takes"),
 }
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
@@ -40,7 +40,8 @@ WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "G
 TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
 CONNECTION_ORDER = ("lan", "direct", "relay", "gone")
 STANDING_CHIPS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
-    "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
+    "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "Doubtful", "bad"),
+    "differs": ("differs", "Mismatch", "bare"),
     "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
 }  # fmt: skip
 STANDING_ORDER = tuple(STANDING_CHIPS)

@@ -23,7 +23,7 @@ def group_words(reason: str, count: int) -> str:
     """How many groups were refused for this reason; empty if it is the value of no `waggle.sapo.selection.Reason`."""
     match reason:
         case "teaches_nothing":
-            return plural(count, "%n example had no advantage", "%n examples had no advantage")
+            return plural(count, "%n example taught nothing new", "%n examples taught nothing new")
         case "too_long":
             return plural(count, "%n example was too long for your model", "%n examples were too long for your model")
         case "unfamiliar":

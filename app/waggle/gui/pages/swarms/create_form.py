@@ -182,16 +182,16 @@ class CreateSwarmForm(QFrame):
             self._count.say(tr("Making its questions; a few seconds."))
         else:
             chosen = [plural(files, "%n file of your own", "%n files of your own")] if files else []
-            chosen += [plural(kinds, "%n kind of question chosen", "%n kinds of question chosen")] if kinds else []
+            chosen += [plural(kinds, "%n specialty chosen", "%n specialties chosen")] if kinds else []
             self._count.say(". ".join(words for words in (", ".join(chosen), lacks) if words))
         self._create.setEnabled(not lacks and self._answer is None)
 
     def _missing_text(self, kinds: int, files: int) -> str:
         """What the form still lacks with this many specialties and files; empty: nothing."""
         if not kinds and not files and not self._for_class.isChecked():
-            return tr("Choose at least one kind of question, or add your own.")
+            return tr("Choose at least one specialty, or add questions of your own.")
         if kinds + files > SPECIALTIES:
-            return tr("At most %1 kinds.").replace("%1", str(SPECIALTIES))
+            return tr("At most %1 specialties.").replace("%1", str(SPECIALTIES))
         if missing := self._own.missing_text():
             return missing
         return "" if self._name.text().strip() else tr("Give it a name.")

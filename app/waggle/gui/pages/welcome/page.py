@@ -148,7 +148,7 @@ class WelcomePage(QWidget):
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
             theme, tr("Let your computer learn with others"),
-            text(theme, tr("Waggle trains a small language model here, in the background, together with people you choose."),
+            text(theme, tr("Waggle trains a small language model here, in the background, together with other computers."),
                  "body", "soft", wrap=True),
             _badge_row(theme, "answer", tr("It tries"),
                    tr("Your model answers small puzzles, eight ways each; Waggle checks which are right.")),
@@ -167,9 +167,7 @@ class WelcomePage(QWidget):
         self.train_real = Switch(theme, title)
         self.train_real.setAccessibleDescription(facts)
         self.train_real.changed.connect(self._choose_model)
-        box = self._trained.layout()
-        assert box is not None
-        box.addWidget(as_widget(_switch_row(theme, title, facts, self.train_real)))
+        self._trained_box.addWidget(as_widget(_switch_row(theme, title, facts, self.train_real)))
         self._trained.show()
 
     def _choose_model(self, real: bool) -> None:
@@ -190,6 +188,7 @@ class WelcomePage(QWidget):
         """Offer the swarm for small language models first if such a model is chosen; a swarm that a person chose stays chosen."""
         offered = self._better_swarm is not None
         self._choices[FIRST_STEPS].setVisible(offered)
+        self._choices[FIRST_LIGHT].say_title(tr("First light") if offered else tr("First light, the default swarm"))
         if self._swarm_chosen in (FIRST_LIGHT, FIRST_STEPS):
             self._choose(FIRST_STEPS if offered else FIRST_LIGHT)
 
@@ -199,7 +198,7 @@ class WelcomePage(QWidget):
             SwarmChoice(
                 theme,
                 tr("First light, the default swarm"),
-                tr("Puzzles of nine kinds. Open to all; you train alone until you invite someone."),
+                tr("Nine specialties. Anyone may join; you train alone until someone does."),
                 "swarms",
             ),
             SwarmChoice(
@@ -212,31 +211,36 @@ class WelcomePage(QWidget):
                 "invite",
             ),
         ]
-        steps = tr("Easier puzzles of five kinds. Open to all; you train alone until you invite someone.")
+        steps = tr("Five easier specialties. Anyone may join; you train alone until someone does.")
         self._choices.append(SwarmChoice(theme, tr("First steps, for small language models"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
         PastedPicture(self._link).pasted.connect(self._open_picture)
-        picture = Button(theme, tr("Open a picture"))
+        picture = Button(theme, tr("Open QR picture"))
         picture.clicked.connect(lambda: start(self, self._choose_picture()))
         self._choices[INVITED].add(as_widget(column(row((self._link, 1), picture), self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
-        self._trained = frame("well", column(margins=(16, 4, 16, 4)))
+        self._trained_box = column()
+        self._trained = frame("well", self._trained_box)
         self._trained.hide()  # until this computer was measured
         about = text(
-            theme, tr("A swarm is a group of computers that practise the same kinds of puzzles."), "body", "soft", wrap=True
+            theme,
+            tr("A swarm is a group of computers that practise the same specialties, such as fractions or logic."),
+            "body",
+            "soft",
+            wrap=True,
         )
         pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
         self._left_out_when_low = about, pausing
         return _page(
             theme,
-            tr("With whom?"),
+            tr("Who should it learn with?"),
             about,
-            self._trained,
             as_widget(self._swarm_box),
+            self._trained,
             frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
             pausing,
         )
@@ -339,7 +343,8 @@ class WelcomePage(QWidget):
         super().resizeEvent(event)
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
-        self._swarm_box.setSpacing(6 if low else 12)
+        self._swarm_box.setSpacing(6 if low else 8)
+        self._trained_box.setContentsMargins(16, 4 if low else 10, 16, 4 if low else 10)
         for part in self._left_out_when_low:
             part.setVisible(not low)
         self._art.setVisible(wide)
@@ -367,6 +372,9 @@ class SwarmChoice(QFrame):
             row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 6, 16, 8),
         )  # fmt: skip
         self.setLayout(self._box)
+
+    def say_title(self, title: str) -> None:
+        self._button.say(title)
 
     def add(self, widget: QWidget) -> None:
         self._more = as_widget(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
@@ -407,7 +415,7 @@ def _switch_row(theme: Theme, title: str, line: str, switch: Switch) -> QHBoxLay
 def _page(theme: Theme, title: str, *parts: QWidget | int) -> QWidget:
     """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
     head = text(theme, title, "hero", wrap=True)
-    return ScrollArea(column(head, *parts, None, gap=14), "surface")
+    return ScrollArea(column(head, *parts, None, gap=12), "surface")
 
 
 def _badge_row(theme: Theme, icon: str, title: str, line: str) -> QWidget:

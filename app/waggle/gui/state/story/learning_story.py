@@ -10,7 +10,7 @@ from waggle.gui.state.measured_curves import clipped, first_round, measured_curv
 from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import HeldOutScore
 from waggle.protocol.figures import newest_score
-from waggle.protocol.state import State
+from waggle.protocol.state import HALTED_PHASES, State
 
 FEW = 2  # scores that make a curve
 UNBROKEN = "\u00a0"  # a space at which no line ends
@@ -42,7 +42,7 @@ def score_text(state: State) -> ScoreText:
             return ScoreText(tr("Your model is getting ready."))
         if waits := why_unavailable(state):
             return ScoreText(waits)
-        return ScoreText(tr("Your model is taking its first test."), detail=tr("It takes a few seconds."))
+        return ScoreText(tr("Your model is taking its first test."), detail=_test_words(state) or tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
         return _with_span(tr("Your model solves %1 questions of a short first test."), _count(last), detail=_early_detail(last))
@@ -51,6 +51,14 @@ def score_text(state: State) -> ScoreText:
         began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
         words = f"{words} {began}"
     return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
+
+
+def _test_words(state: State) -> str:
+    """How far the test under way is; empty before its first answer."""
+    if state.test is None:
+        return ""
+    words = tr("%1 of %2 questions answered.")
+    return words.replace("%1", figure(state.test.done)).replace("%2", figure(state.test.total))
 
 
 def _with_span(words: str, span: str, *, detail: str) -> ScoreText:
@@ -86,12 +94,16 @@ def has_curve(state: State) -> bool:
 
 def company_words(state: State) -> str:
     """How many train with this node, and how many fetched its answers; else how many are connected; empty for nobody."""
-    here, training, took = state.connected, len(state.members), len(state.takers)
+    here, training, took = len(state.connected), len(state.members), len(state.takers)
     if not here:
         return ""
-    if not training:
-        return plural(len(here), "%n computer is connected", "%n computers are connected")
-    words = plural(training, "%n computer trains with you", "%n computers train with you")
+    if not training or state.phase in HALTED_PHASES:
+        words = plural(here, "%n computer is connected", "%n computers are connected")
+    elif training == here:
+        words = plural(training, "%n computer trains with you", "%n computers train with you")
+    else:
+        words = plural(training, "%n of %1 computers trains with you", "%n of %1 computers train with you")
+        words = words.replace("%1", figure(here))
     return words + (plural(took, "; %n fetched your answers", "; %n fetched your answers") if took else "")
 
 
@@ -118,18 +130,19 @@ def sharing_text(state: State) -> Sharing:
     learned = any(summary.external for summary in chart_series.rounds(state))
     if not (taught or learned):
         lonely = state.reach in ("alone", "connected") and not state.members
-        detail = (
-            tr("Nobody shares with you yet. Invite someone to find out.") if lonely else tr("Nothing was learned from peers yet.")
-        )
-        return Sharing(tr("Too early to say"), detail, offers=INVITE if lonely else RACE)
+        if lonely:
+            return Sharing(tr("Too early to say"), tr("Nobody shares with you yet. Invite someone to find out."), offers=INVITE)
+        return Sharing(tr("Too early to say"), tr("Nothing was learned from peers yet."))
     compared = _beside_alone(state)
     if compared is not None:
         return compared
     if not taught:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
-    skills = max(len(state.ready.specialties), len(state.ahas))
-    says = tr("A peer was right first in %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
-    detail = tr("Your model learned from that answer, then got one right itself. It might have got there alone, too.")
+    specialties = max(len(state.ready.specialties), len(state.ahas))
+    says = tr("A peer was first in %1 of %2 specialties").replace("%1", figure(len(taught))).replace("%2", figure(specialties))
+    detail = tr(
+        "In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too."
+    )
     return Sharing(says, detail, "peer", RACE)
 
 

@@ -77,7 +77,7 @@ def _first_climb(state: State) -> NextStep:
         answer.reason == UNTAGGED for card in state.cards if card.mine for answer in card.completions
     ):
         words = tr("It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.")
-        return NextStep(tr("Why the curve is flat at first"), words, button, "live")
+        return NextStep(tr("Why it begins so low"), words, button, "live")
     note = tr(state.ready.model_note)
-    words = note or tr("It learns from the few answers that are right. Until there are some, the curve stays flat.")
+    words = note or tr("It learns from the few answers that are right. Until there are some, its score stays low.")
     return NextStep(tr("The first climb takes a while"), words, button, "live")

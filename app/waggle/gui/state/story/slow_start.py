@@ -8,7 +8,7 @@ REASONS: dict[str, str] = {
     "Looking for the model": later("Your disk is slow to answer right now."),
     "Starting the answer checker": later("The puzzles load in a sandbox. On a busy computer that can take a minute or two."),
     "Loading the model": later("A large model takes time to read, the first time most of all."),
-    "Restoring the last checkpoint": later("What your model learned is read back and checked."),
+    "Preparing the model": later("What your model learned is read back and checked."),
     "Joining the swarm": later("Other computers are slow to answer. Training starts even if none does."),
 }
 
