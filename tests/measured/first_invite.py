@@ -210,10 +210,14 @@ def join_as_friend(host: Computer, link: str, folder: Path) -> dict[str, object]
     subprocess.run(hasten, check=True, capture_output=True)  # the usual one waits for all other work on this computer
     began = time.monotonic()
     subprocess.run([*WAGGLE, "join", "--yes", link, "--home", str(friend.root)], check=True, capture_output=True)
-    with running(Program("engine", "--home", str(friend.root), "--set", "computer.priority=normal")):
-        for home, other in ((friend, host.home), (host.home, friend)):
-            until(lambda home=home, other=other: is_peer(home, other), f"{home.root.name} does not meet {other.root.name}")
-    return {"friend_joined": True, "friend_joined_s": round(time.monotonic() - began, 1), "link_characters": len(link)}
+    with running(Program("engine", "--home", str(friend.root), "--set", "computer.priority=normal")) as engine:
+        try:
+            for home, other in ((friend, host.home), (host.home, friend)):
+                until(lambda home=home, other=other: is_peer(home, other), f"{home.root.name} does not meet {other.root.name}")
+            seconds = time.monotonic() - began
+        finally:
+            engine.process.terminate()  # it does not end with its input, as those of a window do
+    return {"friend_joined": True, "friend_joined_s": round(seconds, 1), "link_characters": len(link)}
 
 
 def is_peer(home: paths.Home, other: paths.Home) -> bool:
