@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import figures_file
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRect, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPolygonF
 
 sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
@@ -75,6 +75,11 @@ class Computer:
         """Move the mouse or press keys, in the words of xdotool; returns what it printed."""
         return self._run("xdotool", *words)
 
+    def window_box(self) -> QRect:
+        """Where the window is. It begins at the corner of the screen, because no window manager puts it elsewhere."""
+        width, height = self.hand("getwindowgeometry", self.window).split()[-1].split("x")
+        return QRect(0, 0, int(width), int(height))
+
     def clipboard(self) -> str:
         return self._run(sys.executable, str(DESKTOP), "clipboard")
 
@@ -107,10 +112,10 @@ class Mouse:
         self.clicks += 1
 
     def take_picture(self) -> None:
-        """Take a picture of the screen, with the pointer drawn in."""
+        """Take a picture of the window, with the pointer drawn in."""
         file = self._folder / f"{len(self.pictures) + 1}.png"
         self._computer.picture(file)
-        image = QImage(str(file))
+        image = QImage(str(file)).copy(self._computer.window_box())
         painter = QPainter(image)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(QColor("black"))
@@ -260,7 +265,7 @@ def tile(files: Sequence[Path]) -> QImage:
 
 @contextlib.contextmanager
 def new_computer(folder: Path) -> Iterator[Computer]:
-    with virtual_screen("1280x800") as screen, session_bus() as session:
+    with virtual_screen() as screen, session_bus() as session:
         computer = Computer(folder, screen, session)
         try:
             yield computer
