@@ -171,6 +171,7 @@ def test_a_link_to_the_swarm_that_one_is_in_is_joined_if_it_leads_to_others(page
     assert "1 computer is there now." in words
     assert "You are in this swarm, but have not met these computers yet." in words
     assert "already" not in words
+    assert "come back" not in words
     assert sheet.join.text() == "Join First light"
     sheet.join.click()
     assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=HERE)

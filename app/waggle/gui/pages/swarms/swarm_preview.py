@@ -127,7 +127,7 @@ class SwarmPreviewCard(QFrame):
             if swarm.active
             else tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
         )  # fmt: skip
-        consequence = tr("You can come back at any time.")
+        consequence = "" if swarm.active else tr("You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
         going = words.replace("%1", leaving).replace("%2", str(round_))
