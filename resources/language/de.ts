@@ -892,6 +892,7 @@
 <message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
 <message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Der Link funktioniert nur in deinem Netz: Es ist keine Adresse bekannt, die von außen erreichbar ist.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Es geht: drei Runden wurden hier gespielt.</translation></message>
+<message><source>Its QR code is on the screen.</source><translation>Sein QR-Code ist auf dem Bildschirm.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
@@ -1243,6 +1244,7 @@
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
+<message><source>Pages; arrow keys go up and down</source><translation>Seiten; die Pfeiltasten gehen auf und ab</translation></message>
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
 <message><source>Passphrase</source><translation>Passphrase</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
@@ -1721,6 +1723,7 @@
 <message><source>The layers of the model in %1 cannot be normalised.</source><translation>Die Schichten des Modells in %1 lassen sich nicht normieren.</translation></message>
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Die Grenze von %1 kB/s lässt Antworten von Peers und deine eigenen warten.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Der Link enthält den Schlüssel dieses privaten Schwarms: Wer ihn hat, kann beitreten, und er lässt sich nicht zurücknehmen. Um jemanden auszuschließen, lege einen neuen Schwarm an.</translation></message>
+<message><source>The link is ready: copy it, or save it as a file.</source><translation>Der Link ist fertig: Kopiere ihn oder sichere ihn als Datei.</translation></message>
 <message><source>The link works while this computer, or another one it names, is on.</source><translation>Der Link gilt, solange dieser Computer oder ein anderer, den er nennt, läuft.</translation></message>
 <message><source>The list of audited specialties cannot be read.</source><translation>Die Liste der geprüften Fachgebiete lässt sich nicht lesen.</translation></message>
 <message><source>The list of specialties cannot be read.</source><translation>Die Liste der Fachgebiete lässt sich nicht lesen.</translation></message>
@@ -2232,6 +2235,7 @@
 <message><source>You are here</source><translation>Du bist hier</translation></message>
 <message><source>You are in %1</source><translation>Du bist in %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Du bist schon in diesem Schwarm.</translation></message>
+<message><source>You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. Your model keeps what it learned; round %2 continues.</source><translation>Du bist in diesem Schwarm, hast diese Computer aber noch nicht getroffen. Der Beitritt dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht weiter.</translation></message>
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
 <message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>

@@ -892,6 +892,7 @@
 <message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
 <message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Działa tylko w Twojej sieci: nie jest znany żaden adres osiągalny z zewnątrz.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
+<message><source>Its QR code is on the screen.</source><translation>Jego kod QR jest na ekranie.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
@@ -1243,6 +1244,7 @@
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
+<message><source>Pages; arrow keys go up and down</source><translation>Strony; klawisze strzałek przechodzą w górę i w dół</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
@@ -1721,6 +1723,7 @@
 <message><source>The layers of the model in %1 cannot be normalised.</source><translation>Nie można znormalizować warstw modelu w %1.</translation></message>
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Przez limit %1 kB/s odpowiedzi peerów i Twoje muszą czekać.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Link zawiera klucz tego prywatnego roju: kto go ma, może dołączyć, i nie da się tego cofnąć. Aby kogoś wykluczyć, utwórz nowy rój.</translation></message>
+<message><source>The link is ready: copy it, or save it as a file.</source><translation>Link jest gotowy: skopiuj go albo zapisz jako plik.</translation></message>
 <message><source>The link works while this computer, or another one it names, is on.</source><translation>Link działa, dopóki włączony jest ten komputer lub inny, który link wskazuje.</translation></message>
 <message><source>The list of audited specialties cannot be read.</source><translation>Nie można odczytać listy sprawdzonych specjalności.</translation></message>
 <message><source>The list of specialties cannot be read.</source><translation>Nie można odczytać listy specjalności.</translation></message>
@@ -2232,6 +2235,7 @@
 <message><source>You are here</source><translation>Tu jesteś</translation></message>
 <message><source>You are in %1</source><translation>Jesteś w roju %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Jesteś już w tym roju.</translation></message>
+<message><source>You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. Your model keeps what it learned; round %2 continues.</source><translation>Jesteś w tym roju, ale nie znasz jeszcze tych komputerów. Dołączenie do nich zajmie kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 będzie kontynuowana.</translation></message>
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
 <message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>

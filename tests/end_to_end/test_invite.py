@@ -1,6 +1,8 @@
 """A user creates a swarm and invites another by link; both join it with their training, and share."""
 
-from end_to_end.programs import Engine, running
+import subprocess
+
+from end_to_end.programs import WAGGLE, Engine, running
 from waggle.core import paths
 from waggle.network import joined_swarms
 from waggle.protocol import commands, events
@@ -45,6 +47,24 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
             ("Two laptops", True),
         ]
         assert second.end() == first.end() == 0
+
+
+def test_an_invite_to_the_swarm_in_which_everybody_begins_leads_to_who_wrote_it(tmp_path):
+    """By the command `waggle join`: both are in First light before, and alone there."""
+    guest = tmp_path / "guest"
+    with running(Engine(tmp_path / "host", *SETTINGS)) as host:
+        begun = host.wait(events.Ready, 120)
+        host.command(commands.WriteInvite)
+        link = host.wait(InviteWritten).link
+        for answer in ("The next engine joins First light.", "It is chosen already."):
+            command = [*WAGGLE, "join", "--yes", link, "--home", str(guest)]
+            assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(answer)
+        with running(Engine(guest, *SETTINGS)) as other:
+            ready = other.wait(events.Ready, 120)
+            assert ready.charter == begun.charter
+            host.wait(events.PeerChanged, 120, lambda event: event.peer.id == ready.node and event.peer.groups_pulled)
+            assert other.end() == 0
+        assert host.end() == 0
 
 
 def go_there(engine: Engine, charter: str) -> events.Ready:

@@ -78,10 +78,14 @@ class SwarmCreated(Event, frozen=True, kw_only=True, tag=True):
 
 
 class InviteRead(Event, frozen=True, kw_only=True, tag=True):
-    """The swarm of an invite, which is not joined. `answered`: one of its seeds or gateways answered just now."""
+    """The swarm of an invite, which is not joined. `answered`: one of its seeds or gateways answered just now.
+
+    `leads_to_others`: no address in it is known here yet, so that joining leads to others even if the node is in its swarm.
+    """
 
     swarm: SwarmDetails
     answered: bool
+    leads_to_others: bool = False
 
 
 class InviteWritten(Event, frozen=True, kw_only=True, tag=True):

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.answers import refuse
@@ -553,6 +553,39 @@ def test_whoever_listens_hears_which_page_was_opened(
         window.show_page(name)
     assert announcements == ["Live", "Swarms", "Home"]
     assert [page.accessibleName() for page in window.pages.built.values()] == ["Home", "Peers", "Swarms", "You", "Live"]
+
+
+def test_the_focus_goes_to_the_page_and_to_nothing_else_on_the_way(
+    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, qtbot: QtBot, theme: Theme, announcements: list[str]
+) -> None:
+    """A screen reader says whatever has the focus, if only for a moment."""
+    window = window_told(story)
+    window.activateWindow()
+    qtbot.waitActive(window)
+    focused = list[QWidget]()
+    qapp.focusChanged.connect(lambda _before, now: focused.append(now))
+    window.cover(WelcomePage(theme))
+    announcements.clear()
+    focused.clear()
+    window.uncover()
+    home = window.pages["home"]
+    assert [widget for widget in focused if widget is not None] == [home]
+    assert announcements == ["Training in First light, round 217."], "the state, which was said before the first questions"
+    home.findChild(QPushButton).setFocus()
+    focused.clear()
+    announcements.clear()
+    window.show_page("swarms")
+    assert focused == [window.pages["swarms"]]
+    assert announcements == [], "the focus says it"
+    window.rail._buttons["swarms"].setFocus()
+    window.show_page("peers")
+    assert announcements == ["Peers"]
+
+
+def test_the_rail_says_how_it_is_used_and_a_page_its_keys(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    rail = window_told(story).rail
+    assert rail.accessibleName() == "Pages; arrow keys go up and down"
+    assert (rail._buttons["live"].accessibleName(), rail._buttons["live"].accessibleDescription()) == ("Live", "Ctrl+2")
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(

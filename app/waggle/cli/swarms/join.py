@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise EngineError("Another swarm cannot be chosen now.", known.fixed)
         swarm, read = _swarm_of(arguments.swarm, known, obey)
         present = next((each for each in known.swarms if each.active), None)
-        if swarm.active and not solo and arguments.member_name in (None, swarm.member_name):
+        leads_on = read is not None and read.leads_to_others
+        if swarm.active and not solo and not leads_on and arguments.member_name in (None, swarm.member_name):
             return _done(swarm, "The engine is in this swarm already." if runs else "It is chosen already.", arguments)
         sys.stderr.write(f"{before_joining(swarm, present, read, solo=solo, name=arguments.member_name)}\n")
         if not is_confirmed(f"Join {swarm.name}?", yes=arguments.yes):

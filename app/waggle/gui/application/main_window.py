@@ -110,10 +110,12 @@ class MainWindow(QWidget):
         self.page = name = name if name in PAGES else "home"
         self.rail.select_page(name)
         page, before, focused = self.pages[name], self.pages.currentWidget(), self.focusWidget()
-        if before is not None and focused is not None and before.isAncestorOf(focused):
-            page.setFocus()  # else Qt focuses some button of the page, and Space would press it
+        takes_focus = page is not before and before is not None and focused is not None and before.isAncestorOf(focused)
+        if takes_focus:
+            page.show()
+            page.setFocus()  # else Qt focuses some button of the page, and Space would press it; before the stack itself has it
         self.pages.setCurrentWidget(page)
-        if page is not before:
+        if page is not before and not takes_focus:
             announce(self, page.accessibleName())
         self.redraw()
         if part:
@@ -129,10 +131,15 @@ class MainWindow(QWidget):
         widget.setFocus()
 
     def uncover(self) -> None:
+        """Show the pages again. The focus goes to the present one, and a screen reader says the state anew."""
+        if (pages := self._all.widget(0)) is not None:
+            pages.show()
+        self.pages[self.page].setFocus()  # before the stack itself has it, which a screen reader would say
         while (widget := self._all.widget(1)) is not None:
             self._all.removeWidget(widget)
             widget.deleteLater()
         self.file_drop.enabled = True
+        self._announced = ""
         self.redraw()
 
     def redraw(self) -> None:

@@ -45,6 +45,11 @@ def announce(widget: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
+def spoken(*parts: str) -> str:
+    """Words that stand apart on the screen as sentences, between which a screen reader pauses."""
+    return " ".join(part if part[-1:] in ".:?!…" else f"{part}." for part in parts if part)
+
+
 def set_tip(widget: QWidget, words: str) -> None:
     widget.setToolTip(tooltip_text(words))
 

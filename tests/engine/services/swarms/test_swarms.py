@@ -327,6 +327,33 @@ async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, 
 
 
 @NEEDS_HIVEMIND
+async def test_an_invite_to_the_swarm_of_now_leads_to_others_unless_its_computers_are_known(home, reasons, tmp_path):
+    mine, friend, peer = (
+        f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, name).peer_id)}" for name in ("mine", "friend", "peer")
+    )
+
+    async def addresses():
+        return [mine]
+
+    light = CurrentSwarm(first_swarm(), addresses)
+    service = SwarmService(home, LOOPBACK, again_to(reasons), unasked, current=lambda: light)
+    met = home.swarm("").known_peers
+    met.write_text(f'["{peer}"]')
+
+    async def leads_to_others(*seeds):
+        link = invite.write(invite.Invite(charter=first_swarm().digest, seeds=seeds))
+        (read,) = await service.obey(commands.ReadInvite(id="1", link=link))
+        assert read.swarm.active
+        return read.leads_to_others
+
+    assert not await leads_to_others(mine), "an invite of one's own leads nowhere"
+    assert not await leads_to_others(peer, friend), "the peer knows the friend"
+    assert await leads_to_others(friend)
+    assert await service.obey(commands.ChooseSwarm(id="2", charter=first_swarm().digest.hex())) == ()
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds == (friend,)
+    assert not await leads_to_others(friend)
+
+
 async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
     first = first_swarm().digest.hex()
     friend = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"

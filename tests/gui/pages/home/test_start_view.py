@@ -94,6 +94,17 @@ def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartV
     assert view._verdict.text().startswith(f"Not quite: it is {puzzle.truth}.")
 
 
+def test_the_question_stays_while_the_keyboard_is_at_its_field_or_button(view: StartView, qtbot: QtBot) -> None:
+    at(view, 100.0 + PATIENCE)
+    view.activateWindow()
+    qtbot.waitActive(view)
+    for place in (view.field, view._check_button):
+        place.setFocus()
+        assert view.has_person
+    view._check_button.clearFocus()
+    assert not view.has_person
+
+
 def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(window_told: TellWindow) -> None:
     window = window_told([CHECKER])
     page = window.pages.of(HomePage)

@@ -162,6 +162,22 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
     assert swarms._views.currentIndex() == LIST
 
 
+def test_a_link_to_the_swarm_that_one_is_in_is_joined_if_it_leads_to_others(page: Page) -> None:
+    """Everybody begins in First light, and alone there."""
+    window, swarms, sent = page
+    window.show_invite(LINK)
+    answer(window, InviteRead(swarm=replace(FIRST, members=1), answered=True, leads_to_others=True))
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
+    words = " ".join(label.text() for label in sheet.findChildren(QLabel))
+    assert "1 computer is there now." in words
+    assert "You are in this swarm, but have not met these computers yet." in words
+    assert "already" not in words
+    assert "come back" not in words
+    assert sheet.join.text() == "Join First light"
+    sheet.join.click()
+    assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=HERE)
+
+
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     window.show_invite(LINK)
@@ -431,6 +447,23 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert os.name == "nt" or not (tmp_path / "invite.waggle").stat().st_mode & 0o077, "it may hold the key of a private swarm"
     window.redraw()
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
+
+
+def test_whoever_listens_hears_that_the_link_is_made_and_ready(page: Page, announcements: list[str]) -> None:
+    window, swarms, _ = page
+    announcements.clear()
+    swarms._ask_others.click()
+    window.redraw()
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."))
+    assert announcements == [
+        "Invite someone to First light. Preparing the link.",
+        "Invite someone to First light. The link is ready: copy it, or save it as a file. Its QR code is on the screen.",
+    ]
+    assert swarms._invite_view._field.placeholderText() == "", "it would be read out behind the link"
+    swarms._invite_view.closed.emit()
+    swarms._ask_others.click()
+    assert announcements[2:] == announcements[1:2], "again when it is opened again"
 
 
 def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_link(page: Page, qapp: QApplication) -> None:

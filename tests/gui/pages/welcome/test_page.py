@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
@@ -286,12 +287,59 @@ def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtB
 
 
 def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, announcements: list[str]) -> None:
+    """And what stands on it: the focus is on a button behind all that."""
     welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
+    assert announcements == [], "nobody sees it yet"
+    welcome.show()
     announcements.clear()
     welcome._next.click()
     welcome._back.click()
-    assert announcements == ["Step 2 of 2: With whom", "Step 1 of 2: What it does"]
+    welcome._next.click()
+    second, first, second_anew = announcements
+    assert first.startswith("Step 1 of 2: What it does. Let your computer learn with others. Waggle trains ")
+    assert "Never leaves this computer. Your files, " in first
+    assert second.startswith("Step 2 of 2: With whom. A swarm is a group of computers ")
+    chosen = "First light, the default swarm. Puzzles of nine kinds. Open to all; you train alone until you invite someone."
+    assert second.endswith(chosen)
+    assert second_anew == second
+    welcome._choose(ALONE)
+    announcements.clear()
+    QApplication.sendEvent(welcome, QEvent(QEvent.Type.WindowActivate))
+    (returned,) = announcements
+    assert returned.endswith("Only this computer. Nothing is sent and nothing received. You can join others later.")
+
+
+def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot: QtBot) -> None:
+    """Once, the switch of the offer was the last stop, from which Tab led back to the button before it."""
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    welcome.show()
+    welcome.activateWindow()
+    qtbot.waitActive(welcome)
+    welcome.offer_model(REAL)
+    welcome._next.click()
+    names = list[str]()
+    while (focused := welcome.focusWidget()) is not None and focused.accessibleName() not in names:
+        names.append(focused.accessibleName())
+        qtbot.keyClick(focused, Qt.Key.Key_Tab)
+    choices = ["First light, the default swarm", "Only this computer", "I was invited"]
+    use = [name for name in names if name.startswith("Use of this computer")]  # one stop, or three if the platform tells no focus
+    assert use
+    assert [name for name in names if name not in (*use, "Start when I log in", "Stay in the tray when closed")] == [
+        "Start", "Train Small instead of the starter", *choices, "Pause on battery", "Skip set-up", "Back",
+    ]  # fmt: skip
+
+
+def test_a_screen_reader_calls_each_choice_one_of_several(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    for chosen in (ALONE, FIRST_LIGHT):
+        welcome._choose(chosen)
+        assert [choice._button.isChecked() for choice in welcome._choices] == [place == chosen for place in range(4)]
+    buttons = [*(choice._button for choice in welcome._choices), *welcome._profile.parts()]
+    roles = {QAccessible.queryAccessibleInterface(button).role() for button in buttons}
+    assert roles == {QAccessible.Role.RadioButton}
 
 
 @pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])

@@ -31,6 +31,7 @@ from waggle.network.joined_swarms import JoinedSwarm
 from waggle.network.messages import invite, pasted_invite
 from waggle.network.messages.addresses import own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
+from waggle.network.transport import peer_cache
 from waggle.network.transport.choice import kind_of
 from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
@@ -312,7 +313,18 @@ class SwarmService:
         if entry and preview.answered:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=preview.members)))
         description = replace(self._describe(charter, entry), members=preview.members, ends_solo=self._chosen.swarm.solo)
-        return events_swarms.InviteRead(swarm=description, answered=preview.answered)
+        known_here = await self._known_addresses(entry)
+        return events_swarms.InviteRead(
+            swarm=description, answered=preview.answered,
+            leads_to_others=known_here.isdisjoint((*read.seeds, *read.gateways)),
+        )  # fmt: skip
+
+    async def _known_addresses(self, entry: JoinedSwarm | None) -> set[str]:
+        """The addresses of this node, of those whom it has met, and of earlier invites to a swarm."""
+        current = self._current()
+        met = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
+        invited = (*entry.seeds, *entry.gateways) if entry else ()
+        return {*(await current.addresses() if current else ()), *met, *invited}
 
     def _choose(self, digest: str, name: str | None) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():

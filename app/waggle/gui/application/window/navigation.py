@@ -75,6 +75,7 @@ class RailButton(QToolButton):
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         is_cut = label != self._words or self._bare
         set_tip(self, f"{self._words}  {self._keys}".strip() if self._keys or is_cut else "")
+        self.setAccessibleDescription(self._keys)  # without it, Qt gives a screen reader the tooltip, which says the name again
         self.setIcon(self._theme.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -88,6 +89,7 @@ class NavigationRail(QFrame):
         super().__init__()
         self.setObjectName("rail")
         self.setProperty("side", "right" if is_right_to_left() else "left")
+        self.setAccessibleName(tr("Pages; arrow keys go up and down"))
         self._theme = theme
         self._name = text(theme, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}

@@ -139,7 +139,10 @@ class StartView(QWidget):
     @property
     def has_person(self) -> bool:
         """Whether a person is at the question: it must not vanish meanwhile."""
-        return not self.ask.isHidden() and (not self._result.isHidden() or bool(self.field.text()) or self.field.hasFocus())
+        return not self.ask.isHidden() and (not self._result.isHidden() or bool(self.field.text()) or self._has_focus())
+
+    def _has_focus(self) -> bool:
+        return self.field.hasFocus() or self._check_button.hasFocus()
 
     def show_state(self, state: State) -> None:
         self._state = state

@@ -22,7 +22,7 @@ from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.qr_code import QrCode
-from waggle.gui.widgets.text import text
+from waggle.gui.widgets.text import announce, spoken, text
 from waggle.protocol.commands import WriteInvite, new_id
 from waggle.protocol.events import CommandDone
 from waggle.protocol.events_swarms import InviteWritten
@@ -44,6 +44,7 @@ class InviteView(QFrame):
         self._client, self._host = client, host  # the computer of the engine; empty: this one
         self._state, self._link, self._class_page = State(), "", ""
         self._is_open = False
+        self._announced = ""
         self._writing: Task | None = None  # waits for an invite
         self._requested_for: object = None  # the ways to reach this computer when the invite was requested
         self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
@@ -70,7 +71,7 @@ class InviteView(QFrame):
 
     def open(self) -> None:
         """Request an invite and keep it up to date until `stop_waiting`."""
-        self._is_open, self._requested_for = True, None
+        self._is_open, self._requested_for, self._announced = True, None, ""
         self._request()
 
     def stop_waiting(self) -> None:
@@ -146,7 +147,11 @@ class InviteView(QFrame):
             button.setEnabled(bool(self._link))
         unavailable = why_unavailable(self._state)
         self._code.show_waiting(unavailable or tr("Preparing the code: a few seconds."))
-        self._field.setPlaceholderText(unavailable or tr("Preparing the link"))
+        waiting = unavailable or tr("Preparing the link")
+        self._field.setPlaceholderText("" if self._link else waiting)  # screen readers say it, with a link beside it, too
+        scanned = tr("Its QR code is on the screen.") if self._code.fits else ""
+        ready = tr("The link is ready: copy it, or save it as a file."), scanned
+        self._announce(spoken(self._title.text(), *(ready if self._link else (waiting,))))
         still = tr("The link works while this computer, or another one it names, is on.")
         self._reach.setText(f"{tr(invite.reach)} {still}" if invite else still)
         near = invite.join_page if invite else ""
@@ -158,6 +163,12 @@ class InviteView(QFrame):
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")
         self._warning.setVisible(private)
+
+    def _announce(self, words: str) -> None:
+        """Say what this is, and once the link is ready, that it is."""
+        if words != self._announced:
+            self._announced = words
+            announce(self, words)
 
     def _show_code(self) -> None:
         """Show the QR code, or that the link is too long for one; it can still be copied and saved."""

@@ -49,7 +49,8 @@ class JoinView(QStackedWidget):
         super().__init__()
         self._theme, self._client, self._state = theme, client, State()
         self._reading: Task | None = None  # waits for the swarm of a link
-        self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # a swarm; what tells its members in words
+        # a swarm; what tells its members in words; whether its invite leads to others
+        self._previewed: tuple[SwarmDetails, Callable[[], str], bool] | None = None
         self._previews = column()
         self._link_form = ScrollArea(column(in_the_middle(self._link_card()), None))
         self._preview_area = ScrollArea(self._previews)
@@ -140,9 +141,9 @@ class JoinView(QStackedWidget):
             if swarm.charter == charter:
                 self.preview(swarm, partial(remembered_words, swarm))
 
-    def preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> None:
-        """Preview a swarm; `members_words` says, in the window's language, who is in it."""
-        preview = self._add_preview(swarm, members_words)
+    def preview(self, swarm: SwarmDetails, members_words: Callable[[], str], *, leads_to_others: bool = False) -> None:
+        """Preview a swarm; `members_words` says, in the window's language, who is in it; `leads_to_others` as in InviteRead."""
+        preview = self._add_preview(swarm, members_words, leads_to_others=leads_to_others)
         self.opened.emit()
         self.stop_waiting()
         self.setCurrentIndex(PREVIEW)
@@ -160,14 +161,15 @@ class JoinView(QStackedWidget):
         self._link.setText(before._link.text())
         self._say(before._message.text(), str(before._message.property("tone")))
         if before.currentIndex() == PREVIEW and before._previewed is not None:
-            self._add_preview(*before._previewed)
+            swarm, members_words, leads_to_others = before._previewed
+            self._add_preview(swarm, members_words, leads_to_others=leads_to_others)
         self.setCurrentIndex(before.currentIndex())
         if before._reading is not None and not before._reading.done():
             before.stop_waiting()
             self._read_link()
 
-    def _add_preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> SwarmPreviewCard:
-        self._previewed = swarm, members_words
+    def _add_preview(self, swarm: SwarmDetails, members_words: Callable[[], str], *, leads_to_others: bool) -> SwarmPreviewCard:
+        self._previewed = swarm, members_words, leads_to_others
         empty(self._previews)
         state = self._state
         preview = SwarmPreviewCard(
@@ -177,6 +179,7 @@ class JoinView(QStackedWidget):
             leaving=one_line(state.ready.swarm) if state.ready else tr("this swarm"),
             round_=state.round,
             why_not=tr(state.swarms.fixed) if state.swarms else "",
+            leads_to_others=leads_to_others,
         )
         preview.accepted.connect(self._join)
         preview.declined.connect(self.closed)
@@ -211,7 +214,7 @@ class JoinView(QStackedWidget):
             self._say(refusal_words(error))
             announce_refusal(error, self._message, self._client)
         else:
-            self.preview(read.swarm, partial(answered_words, read))
+            self.preview(read.swarm, partial(answered_words, read), leads_to_others=read.leads_to_others)
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._message, visible(words), tone)

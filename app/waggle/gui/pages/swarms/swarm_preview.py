@@ -52,7 +52,8 @@ def answered_words(read: InviteRead) -> str:
 
 
 class SwarmPreviewCard(QFrame):
-    """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
+    """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only, unless its invite
+    leads to others.
 
     `accepted` carries the charter to join, and the name that the members of a private swarm shall see (None in others).
     `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why it cannot be left.
@@ -61,20 +62,24 @@ class SwarmPreviewCard(QFrame):
     accepted = Signal(str, object)
     declined = Signal()
 
-    def __init__(self, theme: Theme, swarm: SwarmDetails, *, about: str, leaving: str, round_: int, why_not: str) -> None:
+    def __init__(
+        self, theme: Theme, swarm: SwarmDetails, *, about: str, leaving: str, round_: int, why_not: str,
+        leads_to_others: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
         title_line = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1))
         head = head_line(theme, title_line, swarm)
-        introduction = tr("You are in this swarm already.") if swarm.active else about
+        self._stays = swarm.active and not leads_to_others
+        introduction = tr("You are in this swarm already.") if self._stays else about
         parts: list[QWidget | int | None] = [head, text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
             parts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
-        shared = tr("Shared") if swarm.active else tr("You will share")
+        shared = tr("Shared") if self._stays else tr("You will share")
         parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
         if (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
@@ -87,18 +92,18 @@ class SwarmPreviewCard(QFrame):
         if swarm.for_class:
             parts.append(Fact(theme, tr("On this computer"), tr(CLASS_PAGE)))
         parts += [4, rule()]
-        if not swarm.active:
+        if not self._stays:
             parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        hindrance = ElidedLabel(theme, "" if swarm.active else why_not, "small", "text_soft")
+        hindrance = ElidedLabel(theme, "" if self._stays else why_not, "small", "text_soft")
         parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
     def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> tuple[Button, ...]:
-        self.no = Button(theme, tr("Done") if swarm.active else tr("Not now"))
+        self.no = Button(theme, tr("Done") if self._stays else tr("Not now"))
         self.no.clicked.connect(self.declined)
-        if swarm.active:
+        if self._stays:
             return (self.no,)
-        words = tr("Join %1") if not swarm.known else tr("Switch to %1")
+        words = tr("Join %1") if swarm.active or not swarm.known else tr("Switch to %1")
         self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
@@ -117,8 +122,13 @@ class SwarmPreviewCard(QFrame):
 
     @staticmethod
     def _what_happens(swarm: SwarmDetails, leaving: str, round_: int) -> str:
-        words = tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
-        consequence = tr("You can come back at any time.")
+        words = (
+            tr("You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. "
+               "Your model keeps what it learned; round %2 continues.")
+            if swarm.active
+            else tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
+        )  # fmt: skip
+        consequence = "" if swarm.active else tr("You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
         going = words.replace("%1", leaving).replace("%2", figure(round_number(round_)))

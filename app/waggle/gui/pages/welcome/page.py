@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QStackedWidget, QWidget
 
 from waggle.core import login_start
 from waggle.core.errors import SwarmError
@@ -30,7 +30,7 @@ from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, 
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import refusal_words
-from waggle.gui.widgets.text import announce, say_in, text
+from waggle.gui.widgets.text import announce, say_in, spoken, text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer
 
@@ -124,7 +124,9 @@ class WelcomePage(QWidget):
         self._next = Button(theme, tr("Continue"), "primary")
         self._next.clicked.connect(self._forward)
         self._link.returnPressed.connect(self._next.click)  # `click` does nothing while the button is disabled
-        for page in (self._what(), self._swarms()):
+        what = self._what()
+        self._what_it_does = [label.text() for label in what.findChildren(QLabel) if label.text()]
+        for page in (what, self._swarms()):
             self._pages.addWidget(page)
         foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
         self._room = column((self._pages, 1))
@@ -161,13 +163,13 @@ class WelcomePage(QWidget):
     def offer_model(self, offer: ModelOffer) -> None:
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
-        theme, title = self._theme, tr("Train %1 instead of the starter").replace("%1", one_line(offer.title))
+        title = tr("Train %1 instead of the starter").replace("%1", one_line(offer.title))
         facts = tr("%1 to download, %2. The starter trains until it is here.")
         facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
-        self.train_real = Switch(theme, title)
+        self._real_title.setText(title)
+        self._real_facts.setText(facts)
+        self.train_real.setAccessibleName(title)
         self.train_real.setAccessibleDescription(facts)
-        self.train_real.changed.connect(self._choose_model)
-        self._trained_box.addWidget(as_widget(_switch_row(theme, title, facts, self.train_real)))
         self._trained.show()
 
     def _choose_model(self, real: bool) -> None:
@@ -223,8 +225,7 @@ class WelcomePage(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
-        self._trained_box = column()
-        self._trained = frame("well", self._trained_box)
+        self._trained = self._real_model()
         self._trained.hide()  # until this computer was measured
         about = text(
             theme,
@@ -244,6 +245,16 @@ class WelcomePage(QWidget):
             frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
             pausing,
         )
+
+    def _real_model(self) -> QFrame:
+        """What is offered instead of the starter. It is built with the page: Tab goes in the order in which widgets came."""
+        theme = self._theme
+        self._real_title, self._real_facts = text(theme, "", "strong"), text(theme, "", "small", "soft", wrap=True)
+        self.train_real = Switch(theme, tr("Model"))
+        self.train_real.changed.connect(self._choose_model)
+        words = column(self._real_title, self._real_facts, gap=2)
+        self._trained_box = row((words, 1), self.train_real, gap=16, margins=(16, 4, 16, 4))
+        return frame("well", self._trained_box)
 
     def _use(self) -> QWidget:
         """How much of this computer it takes: a good choice is made already."""
@@ -266,11 +277,18 @@ class WelcomePage(QWidget):
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
         self._steps.show_step(step)
-        announce(self, self._steps.accessibleName())
         self._back.setVisible(step > 0)
         self._next.say(tr("Start") if step == len(STEPS) - 1 else tr("Continue"))
         self._allow()
         self._next.setFocus()
+        if self.isVisible():
+            self._read_out()
+
+    def _read_out(self) -> None:
+        """Read out what stands on this step, and of its choices the one that is made: the focus is behind all that."""
+        choice = self._choices[self._swarm_chosen]
+        with_whom = (self._left_out_when_low[0].text(), choice.title, choice.line)
+        announce(self, spoken(self._steps.accessibleName(), *(with_whom if self._pages.currentIndex() else self._what_it_does)))
 
     def _allow(self) -> None:
         """Enable the next step, which needs a link if the person was invited."""
@@ -339,6 +357,13 @@ class WelcomePage(QWidget):
     def _chooser(self, place: int) -> Callable[[], None]:
         return lambda: self._choose(place)
 
+    def event(self, event: QEvent) -> bool:
+        """Read the step out whenever the window comes to the front, as screen readers do with a dialog."""
+        accepted = super().event(event)
+        if event.type() == QEvent.Type.WindowActivate:
+            self._read_out()
+        return accepted
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
@@ -361,6 +386,7 @@ class SwarmChoice(QFrame):
 
     def __init__(self, theme: Theme, title: str, line: str, icon: str) -> None:
         super().__init__()
+        self.title, self.line = title, line
         self.setProperty("kind", "choice")
         self._button = Button(theme, title, "title")
         self._button.setCheckable(True)
@@ -382,7 +408,9 @@ class SwarmChoice(QFrame):
 
     def set_chosen(self, chosen: bool) -> None:
         restyle(self, "chosen", "true" if chosen else "false")
+        self._button.setAutoExclusive(False)  # else Qt would not uncheck it
         self._button.setChecked(chosen)
+        self._button.setAutoExclusive(True)  # a screen reader calls it one of several
         self._tick.setVisible(chosen)
         if self._more is not None:
             self._more.setVisible(chosen)
@@ -405,11 +433,6 @@ def pausing_text() -> str:
     else:
         words = tr("Training continues while the window is closed. Pause on Home, in the tray, or with %1.")
     return words.replace("%1", shortcuts.native_text(shortcuts.PAUSE))
-
-
-def _switch_row(theme: Theme, title: str, line: str, switch: Switch) -> QHBoxLayout:
-    words = column(text(theme, title, "strong"), text(theme, line, "small", "soft", wrap=True), gap=2)
-    return row((words, 1), switch, gap=16)
 
 
 def _page(theme: Theme, title: str, *parts: QWidget | int) -> QWidget:

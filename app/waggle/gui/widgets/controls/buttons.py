@@ -38,8 +38,8 @@ class Button(FocusRingButton):
     def say(self, words: str, icon: str = "") -> None:
         if (words, icon) != (self._words, self._icon):
             self._words, self._icon = words, icon
+            self.setAccessibleName(words)  # first: a screen reader is told of both, and says the name
             self.setText(_as_it_is(words))
-            self.setAccessibleName(words)
             self._tint()
 
     def change_to(self, kind: str, words: str, icon: str) -> None:
@@ -94,6 +94,7 @@ class SegmentedControl(QFrame):
         self._group = QButtonGroup(self)
         for i, part in enumerate(self._parts):
             part.setCheckable(True)
+            part.setAutoExclusive(True)  # as its group does; only then a screen reader calls it one of several
             self._group.addButton(part)
             part.setAccessibleName(f"{name}: {words[i]}")
             part.clicked.connect(self._chooser(i))
