@@ -88,9 +88,9 @@ def test_every_skill_has_a_cell_of_its_own(theme: Theme, qtbot: QtBot, count: in
 def test_a_long_name_takes_two_lines_and_is_elided(theme: Theme) -> None:
     metrics = QFontMetricsF(theme.font("caption"))
     room = metrics.horizontalAdvance("Base conversion")
-    assert name_lines(metrics, "Base conversion", room + 1) == ["Base conversion"]
-    assert name_lines(metrics, "Base conversion", room - 1) == ["Base", "conversion"]
-    lines = name_lines(metrics, "Immeasurably thoughtful arithmetic puzzles", room)
+    assert name_lines(metrics, "Base conversion", room + 1, room + 1) == ["Base conversion"]
+    assert name_lines(metrics, "Base conversion", room - 1, room + 1) == ["Base", "conversion"]
+    lines = name_lines(metrics, "Immeasurably thoughtful arithmetic puzzles", room, room)
     assert len(lines) == 2
     assert all(metrics.horizontalAdvance(line) <= room for line in lines)
     assert lines[-1].endswith("…")

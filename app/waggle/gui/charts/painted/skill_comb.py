@@ -25,7 +25,7 @@ NAMELESS, RING = 27, 3.0  # pixels before text scaling: radius of a cell without
 NAMED = 14  # from more skills on, cells have no names
 ROWS = 2  # where there is room
 LINES, SMALLEST = 2, 0.8  # of a name, and of its size
-AIR = 10  # pixels before text scaling, beside the longest name of a cell
+AIR = 8  # pixels before text scaling, beside the longest name of a cell
 
 
 def skill_words(skill: Skill) -> str:
@@ -135,10 +135,11 @@ class SkillComb(PaintedChart):
         if not named:
             painter.drawText(QRectF(middle.x() - radius, middle.y() - radius, 2 * radius, 2 * radius), centred, figure_words)
             return
-        room = math.sqrt(3) * radius - self.theme.px(AIR)
-        font = fitting(self.theme.font("caption"), tr(one_line(skill.title)), room)
+        room = math.sqrt(3) * radius - self.theme.px(3)
+        airy = room - self.theme.px(AIR)  # a name in the smallest letters may take the rest
+        font = fitting(self.theme.font("caption"), tr(one_line(skill.title)), airy)
         small = QFontMetricsF(font)
-        lines = name_lines(small, tr(one_line(skill.title)), room)
+        lines = name_lines(small, tr(one_line(skill.title)), airy, room)
         height = metrics.height() + len(lines) * small.height() * 0.92
         y = middle.y() - height / 2
         painter.drawText(QRectF(middle.x() - room / 2, y, room, metrics.height()), centred, figure_words)
@@ -164,8 +165,8 @@ def fitting(font: QFont, name: str, room: float) -> QFont:
     return scaled(font, max(SMALLEST, int(font.pixelSize() * room / widest) / font.pixelSize())) if widest > room else font
 
 
-def name_lines(metrics: QFontMetricsF, name: str, room: float) -> list[str]:
-    """A name in at most LINES lines, broken at spaces and elided."""
+def name_lines(metrics: QFontMetricsF, name: str, room: float, most: float) -> list[str]:
+    """A name in at most LINES lines, broken at spaces so that each has room, and elided at the width `most`."""
     lines = [""]
     for word in name.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -173,4 +174,4 @@ def name_lines(metrics: QFontMetricsF, name: str, room: float) -> list[str]:
             lines[-1] = longer
         else:
             lines.append(word)
-    return [metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) for line in lines]
+    return [metrics.elidedText(line, Qt.TextElideMode.ElideRight, most) for line in lines]
