@@ -32,7 +32,7 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
     assert main.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
     output = capfd.readouterr()
-    assert "There is no model in /nowhere" in output.err
+    assert f"There is no model in {Path('/nowhere')}" in output.err
     assert "Round 1" not in output.out
 
 
