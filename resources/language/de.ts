@@ -40,6 +40,7 @@
 <message><source>%1 days</source><translation>%1 Tage</translation></message>
 <message><source>%1 did not return one float for each of %2 tokens.</source><translation>%1 gab nicht für jedes von %2 Token eine Zahl zurück.</translation></message>
 <message><source>%1 does not say which questions its members agree on.</source><translation>%1 sagt nicht, auf welche Fragen sich seine Mitglieder geeinigt haben.</translation></message>
+<message><source>%1 downloaded so far</source><translation>bisher %1 geladen</translation></message>
 <message><source>%1 has %2 characters, more than %3</source><translation>%1 hat %2 Zeichen, mehr als %3</translation></message>
 <message><source>%1 has %2 questions, more than %3.</source><translation>%1 hat %2 Fragen, mehr als %3.</translation></message>
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 hat nur GGUF-Dateien, von denen Waggle keine herunterlädt.</translation></message>
@@ -109,6 +110,7 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 nennt eine Stufe von %2, deren Antworten falsch sind.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 nennt eine Revision.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 braucht noch %2, und die Festplatte hat %3 frei.</translation></message>
+<message><source>%1 needs its licence accepted</source><translation>Für %1 muss die Lizenz angenommen werden</translation></message>
 <message><source>%1 of %2</source><translation>%1 von %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 von %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist anders: "%5".</translation></message>
@@ -117,6 +119,7 @@
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>%1 von %2 kam zweimal beschädigt an.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 von %2 Kern</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
+<message><source>%1 of %2 downloaded</source><translation>%1 von %2 geladen</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
@@ -127,7 +130,6 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 von 100 mehr als allein</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 von 100 mit Peers, %2 allein nach ebenso vielen Runden. Der Unterschied kann Zufall sein.</translation></message>
 <message><source>%1 of all</source><translation>%1 von allen</translation></message>
-<message><source>%1 of it are here</source><translation>%1 davon sind hier</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
 <message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
@@ -234,7 +236,10 @@
 <message><source>, dashed is that of peers</source><translation>, gestrichelt die der Peers</translation></message>
 <message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>0 bis 1 je Antwort: kräftig der Trend, blass jede Runde</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
+<message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
+<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Gib Waggle auf dem Computer, auf dem die Engine läuft, ein Zugriffstoken dieses Kontos: waggle token</translation></message>
+<message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
@@ -287,11 +292,13 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
+<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Etwa %1 Antworten je Stunde in %2 GB, als Adapter</translation></message>
+<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Etwa %1 Antworten je Stunde in %2 GB, sparsam</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About %1 left.</source><translation>Noch etwa %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
-<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
+<message><source>Access token</source><translation>Zugriffstoken</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
 <message><source>Adaptive</source><translation>Anpassend</translation></message>
@@ -616,6 +623,7 @@
 <message><source>Download of the model</source><translation>Download des Modells</translation></message>
 <message><source>Downloaded models</source><translation>Geladene Modelle</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Heruntergeladene Modelle belegen %1; %2 sind frei</translation></message>
+<message><source>Downloading</source><translation>Wird geladen</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
 <message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
 <message><source>Downloading the model: %1, %2.</source><translation>Das Modell wird heruntergeladen: %1, %2.</translation></message>
@@ -711,7 +719,7 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account needed</source><translation>Konto nötig</translation></message>
+<message><source>Free account needed</source><translation>Gratis-Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -775,6 +783,7 @@
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
+<message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
@@ -839,6 +848,7 @@
 <message><source>It is incomplete.</source><translation>Er ist unvollständig.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Er ist unvollständig: %1.</translation></message>
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Man tritt ihm nur über seinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
+<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
@@ -891,6 +901,7 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
+<message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Bevor etwas beginnt, siehst du seine Fragen.</translation></message>
@@ -965,8 +976,8 @@
 <message><source>List</source><translation>Liste</translation></message>
 <message><source>Live</source><translation>Live</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA für dieses Modell braucht peft, und das ist nicht installiert.</translation></message>
+<message><source>Loading</source><translation>Wird geladen</translation></message>
 <message><source>Loading the model</source><translation>Das Modell wird geladen</translation></message>
-<message><source>Loading the models.</source><translation>Modelle werden geladen.</translation></message>
 <message><source>Log</source><translation>Protokoll</translation></message>
 <message><source>Logic</source><translation>Logik</translation></message>
 <message><source>Logs</source><translation>Protokolle</translation></message>
@@ -998,6 +1009,7 @@
 <message><source>Made for</source><translation>Gedacht für</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Gemacht für Gespräche auf kleinen Geräten.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Gemacht, um auf gewöhnlichen Prozessoren schnell zu sein.</translation></message>
+<message><source>Make a token</source><translation>Token anlegen</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Mache ein Token mit Schreibrecht dafür, und hinterlege es mit `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Mache ihn beschreibbar; in einem Container über dessen Optionen. Um bis dahin allein zu trainieren, setze swarm.solo auf true.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Schaffe Platz auf dem Datenträger, oder bitte um einen größeren Anteil.</translation></message>
@@ -1068,6 +1080,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
+<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Braucht mindestens %1 GB; %2 GB sind frei</translation></message>
+<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1124,6 +1138,7 @@
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Keine deiner letzten Antworten konnte geteilt werden: Ihre Länge oder ein Zeichen darin darf nicht reisen.</translation></message>
 <message><source>Normal</source><translation>Normal</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Noch nicht gefragt, wer dort ist.</translation></message>
+<message><source>Not checked</source><translation>Nicht geprüft</translation></message>
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nicht jede Platte nimmt Sockets auf: Wähle mit --home einen Ordner auf einer anderen.</translation></message>
 <message><source>Not everything was removed</source><translation>Nicht alles wurde entfernt</translation></message>
@@ -1190,7 +1205,6 @@
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
-<message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
@@ -1214,6 +1228,7 @@
 <message><source>Open an invite</source><translation>Eine Einladung öffnen</translation></message>
 <message><source>Open its invite again.</source><translation>Öffne seine Einladung noch einmal.</translation></message>
 <message><source>Open its invite first.</source><translation>Öffne zuerst seine Einladung.</translation></message>
+<message><source>Open its page</source><translation>Seite öffnen</translation></message>
 <message><source>Open or quit it here, in the menu bar.</source><translation>Öffne oder beende es hier, in der Menüleiste.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Öffne oder beende es hier, im Infobereich.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
@@ -1397,6 +1412,7 @@
 <message><source>Saturday</source><translation>Samstag</translation></message>
 <message><source>Save</source><translation>Speichern</translation></message>
 <message><source>Save a share card</source><translation>Eine Karte zum Teilen speichern</translation></message>
+<message><source>Save and try again</source><translation>Speichern und erneut versuchen</translation></message>
 <message><source>Save as a file</source><translation>Als Datei speichern</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Speichere sie als UTF-8, oder benenne sie um.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Speichere sie als UTF-8.</translation></message>
@@ -2056,6 +2072,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 ist das neueste.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
+<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle prüft, ob es passt, bevor es die Gewichte lädt.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>
@@ -2178,6 +2195,7 @@
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
+<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Wer es gemacht hat, gibt es denen, die die Lizenz auf Hugging Face annehmen. Waggle zeigt, wie.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>

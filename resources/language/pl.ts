@@ -40,6 +40,7 @@
 <message><source>%1 days</source><translation>%1 dni</translation></message>
 <message><source>%1 did not return one float for each of %2 tokens.</source><translation>%1 nie zwraca po jednej liczbie zmiennoprzecinkowej na token (tokeny: %2).</translation></message>
 <message><source>%1 does not say which questions its members agree on.</source><translation>%1 nie podaje, które pytania uzgodnili członkowie.</translation></message>
+<message><source>%1 downloaded so far</source><translation>pobrano dotąd %1</translation></message>
 <message><source>%1 has %2 characters, more than %3</source><translation>%1 ma ponad %3 znaków: %2</translation></message>
 <message><source>%1 has %2 questions, more than %3.</source><translation>%1 ma ponad %3 pytań: %2.</translation></message>
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 ma tylko pliki GGUF, a takich Waggle nie pobiera.</translation></message>
@@ -109,6 +110,7 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 wskazuje poziom %2 z błędnymi odpowiedziami.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 wskazuje rewizję.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 potrzebuje jeszcze %2, a na dysku wolne jest %3.</translation></message>
+<message><source>%1 needs its licence accepted</source><translation>%1 wymaga przyjęcia licencji</translation></message>
 <message><source>%1 of %2</source><translation>%1 z %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 z %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 z %2 odpowiedzi to %3; w wierszu %4 jest inaczej: „%5”.</translation></message>
@@ -117,6 +119,7 @@
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>Plik %1 z %2 dwa razy dotarł uszkodzony.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 z %2 rdzenia</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
+<message><source>%1 of %2 downloaded</source><translation>pobrano %1 z %2</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
@@ -127,7 +130,6 @@
 <message><source>%1 of 100 more than alone</source><translation>%1 na 100 więcej niż samodzielnie</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
-<message><source>%1 of it are here</source><translation>pobrano %1</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
 <message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
@@ -234,7 +236,10 @@
 <message><source>, dashed is that of peers</source><translation>, linia przerywana to peery</translation></message>
 <message><source>0 to 1 for each answer: bold is the trend, faint is each round</source><translation>Od 0 do 1 za odpowiedź: wyraźnie trend, blado każda runda</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
+<message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
+<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Na komputerze, na którym działa silnik, podaj Waggle token dostępu tego konta: waggle token</translation></message>
+<message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -287,11 +292,13 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
+<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, jako adapter</translation></message>
+<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, oszczędnie</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About %1 left.</source><translation>Zostało około %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
-<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
+<message><source>Access token</source><translation>Token dostępu</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
 <message><source>Adaptive</source><translation>Adaptacyjnie</translation></message>
@@ -616,6 +623,7 @@
 <message><source>Download of the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloaded models</source><translation>Pobrane modele</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Pobrane modele zajmują %1; wolne: %2</translation></message>
+<message><source>Downloading</source><translation>Pobieranie</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
 <message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloading the model: %1, %2.</source><translation>Pobieranie modelu: %1, %2.</translation></message>
@@ -711,7 +719,7 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Free account needed</source><translation>Wymaga konta</translation></message>
+<message><source>Free account needed</source><translation>Bezpłatne konto</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
@@ -775,6 +783,7 @@
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
+<message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
@@ -839,6 +848,7 @@
 <message><source>It is incomplete.</source><translation>Jest niekompletny.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Jest niekompletny: %1.</translation></message>
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Dołącza się do niego tylko przez link, a linku nie da się cofnąć.</translation></message>
+<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
@@ -891,6 +901,7 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
+<message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
@@ -965,8 +976,8 @@
 <message><source>List</source><translation>Lista</translation></message>
 <message><source>Live</source><translation>Na żywo</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA dla tego modelu wymaga peft, a nie jest zainstalowane.</translation></message>
+<message><source>Loading</source><translation>Wczytywanie</translation></message>
 <message><source>Loading the model</source><translation>Wczytywanie modelu</translation></message>
-<message><source>Loading the models.</source><translation>Wczytywanie modeli.</translation></message>
 <message><source>Log</source><translation>Dziennik</translation></message>
 <message><source>Logic</source><translation>Logika</translation></message>
 <message><source>Logs</source><translation>Dzienniki</translation></message>
@@ -998,6 +1009,7 @@
 <message><source>Made for</source><translation>Zalecany model</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Stworzony do rozmów na małych urządzeniach.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Stworzony z myślą o szybkości na zwykłych procesorach.</translation></message>
+<message><source>Make a token</source><translation>Utwórz token</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Utwórz token z prawem zapisu i zapisz go poleceniem `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Włącz zapis; w kontenerze przez jego opcje. Aby do tego czasu trenować solo, ustaw swarm.solo na true.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Zwolnij miejsce na dysku albo poproś o większy przydział.</translation></message>
@@ -1068,6 +1080,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
+<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Potrzeba co najmniej %1 GB; wolne jest %2 GB</translation></message>
+<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1124,6 +1138,7 @@
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Żadnej z Twoich ostatnich odpowiedzi nie można było udostępnić: ich rozmiar lub któryś znak na to nie pozwala.</translation></message>
 <message><source>Normal</source><translation>Normalny</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Jeszcze nie pytano, kto tam jest.</translation></message>
+<message><source>Not checked</source><translation>Nie sprawdzono</translation></message>
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nie każdy dysk obsługuje gniazda: wybierz folder na innym przez --home.</translation></message>
 <message><source>Not everything was removed</source><translation>Nie wszystko zostało usunięte</translation></message>
@@ -1190,7 +1205,6 @@
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
-<message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
@@ -1214,6 +1228,7 @@
 <message><source>Open an invite</source><translation>Otwórz zaproszenie</translation></message>
 <message><source>Open its invite again.</source><translation>Otwórz jego zaproszenie ponownie.</translation></message>
 <message><source>Open its invite first.</source><translation>Najpierw otwórz jego zaproszenie.</translation></message>
+<message><source>Open its page</source><translation>Otwórz stronę</translation></message>
 <message><source>Open or quit it here, in the menu bar.</source><translation>Otworzysz i zakończysz je tutaj, na pasku menu.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Otworzysz i zakończysz je tutaj, w zasobniku.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
@@ -1397,6 +1412,7 @@
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
 <message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
+<message><source>Save and try again</source><translation>Zapisz i spróbuj ponownie</translation></message>
 <message><source>Save as a file</source><translation>Zapisz jako plik</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Zapisz go jako UTF-8 albo zmień mu nazwę.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Zapisz go jako UTF-8.</translation></message>
@@ -2056,6 +2072,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 to najnowsza wersja.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
+<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle sprawdza, czy model się mieści, zanim pobierze wagi.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>
@@ -2178,6 +2195,7 @@
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
+<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Autorzy dają go tym, którzy przyjmą licencję na Hugging Face. Waggle pokaże jak.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
