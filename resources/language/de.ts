@@ -46,6 +46,7 @@
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 hat nur GGUF-Dateien, von denen Waggle keine herunterlädt.</translation></message>
 <message><source>%1 has a scale of its own</source><translation>%1 hat eine eigene Skalierung</translation></message>
 <message><source>%1 has a tolerance, but the grader %2 uses none.</source><translation>%1 hat eine Toleranz, aber die Bewertung %2 benutzt keine.</translation></message>
+<message><source>%1 has changed since you trained it.</source><translation>%1 hat sich geändert, seit du es trainiert hast.</translation></message>
 <message><source>%1 has ended.</source><translation>%1 ist beendet.</translation></message>
 <message><source>%1 has its weights %2.</source><translation>%1 hat seine Gewichte %2.</translation></message>
 <message><source>%1 has no %2.</source><translation>%1 hat kein %2.</translation></message>
@@ -79,7 +80,6 @@
 <message><source>%1 is no file of a run: %2.</source><translation>%1 ist keine Datei eines Laufs: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 ist keine Datei mit Fragen.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 ist keine Adresse eines Gateways.</translation></message>
-<message><source>%1 is no longer the model that was trained here.</source><translation>%1 ist nicht mehr das Modell, das hier trainiert wurde.</translation></message>
 <message><source>%1 is no name for a model.</source><translation>%1 ist kein Name für ein Modell.</translation></message>
 <message><source>%1 is no number</source><translation>%1 ist keine Zahl</translation></message>
 <message><source>%1 is no peer's id.</source><translation>%1 ist keine Kennung eines Peers.</translation></message>
@@ -415,8 +415,6 @@
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Vor seiner ersten Runde beantwortet dein Modell %2 von 100 neuen Fragen richtig</translation></message>
 <message><source>Begin anew</source><translation>Neu anfangen</translation></message>
 <message><source>Begin anew, or choose another model.</source><translation>Fang neu an oder wähle ein anderes Modell.</translation></message>
-<message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Fang neu an oder behalte das alte, dessen Gewichte gespeichert sind. Keines der Trainings geht verloren.</translation></message>
-<message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Fang neu an oder behalte, was das alte gelernt hat: Das kommt dann zu den neuen Gewichten hinzu. Keines der Trainings geht verloren.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Unter 100 % ruht es zwischen den Schritten.</translation></message>
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Blindtest: Welches ist welches?</translation></message>
@@ -900,6 +898,7 @@
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
+<message><source>Its files are new.</source><translation>Die Dateien sind neu.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
@@ -909,7 +908,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
-<message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Sein Training bleibt erhalten, kann aber mit diesen Dateien nicht weitergehen. Fang neu an oder leg die alten Dateien zurück.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>JSON-Zeilen (.jsonl) oder eine Tabelle (.csv): in jeder Zeile eine Frage und ihre Antwort.</translation></message>
@@ -926,9 +924,9 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Alles behalten</translation></message>
 <message><source>Keep my answers here</source><translation>Meine Antworten hier behalten</translation></message>
+<message><source>Keep my training</source><translation>Mein Training behalten</translation></message>
 <message><source>Keep running in the menu bar when closed</source><translation>Geschlossen in der Menüleiste weiterlaufen</translation></message>
 <message><source>Keep running in the tray when closed</source><translation>Geschlossen im Infobereich weiterlaufen</translation></message>
-<message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
 <message><source>Keep training</source><translation>Weiter trainieren</translation></message>
@@ -1160,6 +1158,7 @@
 <message><source>Nothing here for this choice yet.</source><translation>Für diese Wahl ist noch nichts da.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nichts ist gewählt; alles bleibt.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Noch ist nichts zu vergleichen: Nimm teil, dann werden die Antworten deines Modells veröffentlicht und mit denen anderer verglichen, die teilnehmen.</translation></message>
+<message><source>Nothing is deleted.</source><translation>Nichts wird gelöscht.</translation></message>
 <message><source>Nothing is holding Waggle back.</source><translation>Nichts hält Waggle auf.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>In %1 ist noch nichts gespeichert.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nichts wird gesendet und nichts empfangen.</translation></message>
@@ -1734,8 +1733,8 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Die Liste der Schwärme %1 lässt sich nicht beiseitelegen.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Die Liste der Schwärme %1 ist beschädigt.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Die Liste der Schwärme lässt sich nicht schreiben: %1.</translation></message>
-<message><source>The list of swarms could not be read, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme war nicht lesbar; Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
 <message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme ist weg; Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
+<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme war beschädigt. Waggle hat sie aus anderen Dateien neu angelegt.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Die Liste der Versionen ist nicht zu erreichen.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Die Liste der Versionen lässt sich nicht lesen.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Die Liste der Versionen ist nicht von den Machern von Waggle unterschrieben; sie wurde nicht beachtet.</translation></message>
@@ -1778,8 +1777,7 @@
 <message><source>The network process ended while it started.</source><translation>Der Netzprozess endete beim Starten.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Es antwortet der neueste gespeicherte Stand.</translation></message>
 <message><source>The next right answer, yours or a peer's, appears here.</source><translation>Die nächste richtige Antwort, deine oder die eines Peers, steht dann hier.</translation></message>
-<message><source>The old one is kept as %1.</source><translation>Die alte bleibt als %1 erhalten.</translation></message>
-<message numerus="yes"><source>The old one was trained for %n rounds.</source><translation><numerusform>Das alte wurde %n Runde lang trainiert.</numerusform><numerusform>Das alte wurde %n Runden lang trainiert.</numerusform></translation></message>
+<message><source>The old one is kept beside it as %1.</source><translation>Die alte bleibt daneben als %1 erhalten.</translation></message>
 <message><source>The old training cannot continue with these files.</source><translation>Das alte Training kann mit diesen Dateien nicht weitergehen.</translation></message>
 <message><source>The one before it was used.</source><translation>Der davor wurde benutzt.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Der andere Computer antwortet nicht: Nichts wurde geändert.</translation></message>
@@ -2266,6 +2264,9 @@
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
 <message><source>You: %1</source><translation>Du: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>
+<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>Deine %n Runde Training kann zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform><numerusform>Deine %n Runden Training können zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>

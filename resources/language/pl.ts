@@ -46,6 +46,7 @@
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 ma tylko pliki GGUF, a takich Waggle nie pobiera.</translation></message>
 <message><source>%1 has a scale of its own</source><translation>%1 ma własną skalę</translation></message>
 <message><source>%1 has a tolerance, but the grader %2 uses none.</source><translation>%1 ma tolerancję, ale sposób oceny %2 jej nie używa.</translation></message>
+<message><source>%1 has changed since you trained it.</source><translation>%1 zmienił się od Twojego treningu.</translation></message>
 <message><source>%1 has ended.</source><translation>Zakończono: %1.</translation></message>
 <message><source>%1 has its weights %2.</source><translation>%1 ma wagi %2.</translation></message>
 <message><source>%1 has no %2.</source><translation>W %1 nie ma %2.</translation></message>
@@ -79,7 +80,6 @@
 <message><source>%1 is no file of a run: %2.</source><translation>%1 nie jest plikiem przebiegu: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
-<message><source>%1 is no longer the model that was trained here.</source><translation>%1 to już nie ten model, który był tu trenowany.</translation></message>
 <message><source>%1 is no name for a model.</source><translation>%1 nie nadaje się na nazwę modelu.</translation></message>
 <message><source>%1 is no number</source><translation>%1 nie jest liczbą</translation></message>
 <message><source>%1 is no peer's id.</source><translation>%1 nie jest identyfikatorem peera.</translation></message>
@@ -415,8 +415,6 @@
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Przed pierwszą rundą Twój model odpowiada dobrze na %2 ze 100 nowych pytań</translation></message>
 <message><source>Begin anew</source><translation>Zacznij od nowa</translation></message>
 <message><source>Begin anew, or choose another model.</source><translation>Zacznij od nowa albo wybierz inny model.</translation></message>
-<message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Zacznij od nowa albo zostaw stary, którego wagi są zapisane. Żaden trening nie przepadnie.</translation></message>
-<message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Zacznij od nowa albo zachowaj to, czego nauczył się stary: trafi to do nowych wag. Żaden trening nie przepadnie.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Poniżej 100 % odpoczywa między krokami.</translation></message>
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Ślepy test: zgadnij, co jest czym</translation></message>
@@ -900,6 +898,7 @@
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
+<message><source>Its files are new.</source><translation>Jego pliki są nowe.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
@@ -909,7 +908,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
-<message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Jego trening jest zachowany, ale z tymi plikami nie może trwać dalej. Zacznij od nowa albo przywróć stare pliki.</translation></message>
 <message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>Wiersze JSON (.jsonl) lub tabela (.csv): w każdym wierszu pytanie i odpowiedź.</translation></message>
@@ -926,9 +924,9 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Zachowaj wszystko</translation></message>
 <message><source>Keep my answers here</source><translation>Zostaw moje odpowiedzi tutaj</translation></message>
+<message><source>Keep my training</source><translation>Zachowaj mój trening</translation></message>
 <message><source>Keep running in the menu bar when closed</source><translation>Po zamknięciu działaj na pasku menu</translation></message>
 <message><source>Keep running in the tray when closed</source><translation>Po zamknięciu działaj w zasobniku</translation></message>
-<message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
 <message><source>Keep training</source><translation>Trenuj dalej</translation></message>
@@ -1160,6 +1158,7 @@
 <message><source>Nothing here for this choice yet.</source><translation>Dla tego wyboru nic tu jeszcze nie ma.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nic nie wybrano; wszystko zostaje.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Nie ma jeszcze czego porównać: weź udział, a odpowiedzi Twojego modelu zostaną opublikowane i porównane z odpowiedziami innych uczestników.</translation></message>
+<message><source>Nothing is deleted.</source><translation>Nic nie zostanie usunięte.</translation></message>
 <message><source>Nothing is holding Waggle back.</source><translation>Nic nie wstrzymuje Waggle.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>W %1 nic jeszcze nie zapisano.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nic nie jest wysyłane ani odbierane.</translation></message>
@@ -1734,8 +1733,8 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Nie można odłożyć na bok listy rojów %1.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Lista rojów %1 jest uszkodzona.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Nie można zapisać listy rojów: %1.</translation></message>
-<message><source>The list of swarms could not be read, so Waggle rebuilt it from other files.</source><translation>Nie udało się odczytać listy rojów, więc Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Lista rojów zniknęła, więc Waggle odtworzył ją z innych plików.</translation></message>
+<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Lista rojów była uszkodzona, więc Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Lista wersji jest niedostępna.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Nie można odczytać listy wersji.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Lista wersji nie jest podpisana przez twórców Waggle, więc została pominięta.</translation></message>
@@ -1778,8 +1777,7 @@
 <message><source>The network process ended while it started.</source><translation>Proces sieciowy zakończył się podczas uruchamiania.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Odpowiada najnowszy zapisany stan.</translation></message>
 <message><source>The next right answer, yours or a peer's, appears here.</source><translation>Tutaj pojawi się następna poprawna odpowiedź, Twoja albo peera.</translation></message>
-<message><source>The old one is kept as %1.</source><translation>Poprzednia wersja została zachowana jako %1.</translation></message>
-<message numerus="yes"><source>The old one was trained for %n rounds.</source><translation><numerusform>Poprzedni trenował przez %n rundę.</numerusform><numerusform>Poprzedni trenował przez %n rundy.</numerusform><numerusform>Poprzedni trenował przez %n rund.</numerusform></translation></message>
+<message><source>The old one is kept beside it as %1.</source><translation>Poprzednia wersja pozostała obok jako %1.</translation></message>
 <message><source>The old training cannot continue with these files.</source><translation>Z tymi plikami nie można kontynuować poprzedniego treningu.</translation></message>
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
@@ -2266,6 +2264,9 @@
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
 <message><source>You: %1</source><translation>Ty: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>
+<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>%n rundę Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rundy Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rund Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być z nimi kontynuowana. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być z nimi kontynuowane. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być z nimi kontynuowanych. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>

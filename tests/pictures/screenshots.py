@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from pictures.event_loop import application_with_coroutines
 from waggle.core import paths
-from waggle.core.message import unpacked_message
+from waggle.core.message import Message, unpacked_message
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_client import EngineClient
@@ -61,15 +61,15 @@ def _asking(story: Story) -> Story:
 
 def _model_away(story: Story) -> Story:
     folder = "/media/anna/usb/SmolLM2-360M"
-    says = f"There is no model in {folder}: nothing is there."
-    advice = "Check its path, and whether its disk is connected."
+    says = Message("There is no model in %1: nothing is there.", folder)
+    advice = Message("Check its path, and whether its disk is connected.")
     return [*starting(story), ModelUnavailable(folder=folder, reason=says, advice=advice)]
 
 
 def _undecided(story: Story) -> Story:
     lost = events.Warned(
-        title="The list of swarms could not be read, so Waggle rebuilt it from other files.",
-        advice="The old one is kept as /home/anna/.local/share/waggle/swarms.damaged.",
+        title=Message("The list of swarms was damaged, so Waggle rebuilt it from other files."),
+        advice=Message("The old one is kept beside it as %1.", "swarms.damaged"),
         page="swarms",
         at=story[-1].at,
     )

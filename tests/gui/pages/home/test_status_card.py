@@ -43,10 +43,10 @@ def decisions(sent: list[AnyCommand]) -> list[str]:
 @pytest.mark.parametrize(("press", "choice"), [("_main", "keep"), ("_second", "anew")])
 def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, window_told: TellWindow) -> None:
     window, card, sent = asking(window_told, CHANGED)
-    assert card._says.text() == "mine is no longer the model that was trained here"
+    assert card._says.text() == "mine has changed since you trained it"
     assert "120 rounds" in card._detail.text()
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
-    assert buttons(card) == ["Begin anew", "Keep the old one"]
+    assert buttons(card) == ["Begin anew", "Keep my training"]
     getattr(card, press).click()
     getattr(card, press).click()
     assert decisions(sent) == [choice]
@@ -80,7 +80,7 @@ def test_the_question_is_notified_once_and_gone_when_the_engine_restarts() -> No
     before = apply(State(), PREPARING)
     after = apply(before, CHANGED)
     (notice,) = new_notices(before, after)
-    assert notice.title.startswith("mine is no longer the model")
+    assert notice.title.startswith("mine has changed")
     assert new_notices(after, after) == []
     assert apply(after, StartedAgain(reason="Going on with mine.")).changed is None
     assert apply(after, PREPARING).changed is None

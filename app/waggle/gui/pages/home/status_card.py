@@ -133,8 +133,9 @@ class StatusCard(QFrame):
         self._progress = as_widget(row(self._stage, self._cells))
         progress = column(None, self._progress, None, gap=0)
         self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=12))
-        top = StretchRow((head, 1), (dial, 0), (self._buttons, 0), gap=16)
-        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, gap=0)
+        self._beside, self._below = column(self._buttons), column()  # where the buttons stand: below what a person has to decide
+        top = StretchRow((head, 1), (dial, 0), (as_widget(self._beside), 0), gap=16)
+        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, self._below, gap=0)
         self.setLayout(self._box)
         self._calm = self._compact = False
         self.set_compact(False)
@@ -176,6 +177,13 @@ class StatusCard(QFrame):
         if box.indexOf(self._line) < 0:
             box.insertWidget(1, self._line)
 
+    def _place_buttons(self, *, below: bool) -> None:
+        """Beside the sentence, or below all that a person reads before deciding."""
+        box = self._below if below else self._beside
+        if box.indexOf(self._buttons) < 0:
+            box.addWidget(self._buttons)
+            self._below.setContentsMargins(0, 16 if below else 0, 0, 4 if below else 0)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_profile(self._state)
@@ -196,6 +204,7 @@ class StatusCard(QFrame):
         if calm != self._calm:
             self._calm = calm
             self._arrange()
+        self._place_buttons(below=state.waits_for_choice)
         self._chip.setVisible(not calm)
         self._sign.setVisible(calm)
         self._sign.show_icon(status.sign, "accent_line" if status.tone == "accent" else "text_soft")
@@ -221,7 +230,7 @@ class StatusCard(QFrame):
     def _show_warning(self, state: State, now: float) -> None:
         newest = next(iter(recent_warnings(state, now)), None)
         self._warning.setText(warning_words(newest) if newest else "")
-        self._see_swarms.setVisible(newest is not None and newest.page == "swarms")
+        self._see_swarms.setVisible(newest is not None and newest.page == "swarms" and state.undecided is None)
         self._see_you.setVisible(newest is not None and newest.page == "you")
         self._warned.setVisible(newest is not None)
 
@@ -296,7 +305,7 @@ class StatusCard(QFrame):
         """The words and icons of both buttons while a person has to decide about a changed model."""
         anew = (tr("Begin anew"), "")
         if self._may_keep:
-            return (tr("Keep the old one"), ""), anew
+            return (tr("Keep my training"), ""), anew
         return anew, (tr("Choose another model"), "")
 
     @property
