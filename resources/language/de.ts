@@ -203,6 +203,7 @@
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>%n Datei ließ sich nicht entfernen</numerusform><numerusform>%n Dateien ließen sich nicht entfernen</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n eigene Datei</numerusform><numerusform>%n eigene Dateien</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
+<message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n erste richtige Antwort kam, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform><numerusform>%n erste richtige Antworten kamen, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
@@ -223,7 +224,6 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde geübt</numerusform><numerusform>%n Runden geübt</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>%n Fähigkeit wurde weitergegeben.</numerusform><numerusform>%n Fähigkeiten wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -524,6 +524,7 @@
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Schließe andere Programme, oder senke learning.group_size.</translation></message>
 <message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Schließe andere Programme, oder senke learning.max_new_tokens.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Schließe andere Programme, oder erhöhe die Grenze offener Dateien (ulimit -n).</translation></message>
+<message><source>Close other programs, then race again.</source><translation>Schließ andere Programme, und starte den Wettlauf dann noch einmal.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Schließ andere Programme und versuch es noch einmal.</translation></message>
 <message><source>Close other programs.</source><translation>Schließe andere Programme.</translation></message>
 <message><source>Close that window first.</source><translation>Schließe zuerst dieses Fenster.</translation></message>
@@ -835,6 +836,7 @@
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
+<message><source>It had played %1 of %2 rounds.</source><translation>Es waren %1 von %2 Runden gespielt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>Es ist eine Anzahl von Runden, 0 oder mehr.</translation></message>
@@ -869,7 +871,6 @@
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
-<message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
@@ -1195,7 +1196,6 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
-<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
@@ -1203,12 +1203,14 @@
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
+<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Bei %1 neuen Fragen lag Teilen %2-mal richtig und allein %3-mal.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
+<message numerus="yes"><source>One hexagon for each of %n skills</source><translation><numerusform>Ein Sechseck für %n Fähigkeit</numerusform><numerusform>Je ein Sechseck für %n Fähigkeiten</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
@@ -1807,9 +1809,9 @@
 <message><source>The questions of %1 are not on this computer, and it trains alone.</source><translation>Die Fragen von %1 sind nicht auf diesem Computer, und er trainiert allein.</translation></message>
 <message><source>The questions of this swarm are not complete.</source><translation>Die Fragen dieses Schwarms sind nicht vollständig.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Die Fragen brauchen gepackt %1 Bytes.</translation></message>
-<message><source>The race ended by itself</source><translation>Der Wettlauf endete von selbst</translation></message>
 <message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
+<message><source>The race stopped by itself</source><translation>Der Wettlauf brach von selbst ab</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
 <message><source>The rounds before are kept.</source><translation>Die Runden davor sind gespeichert.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Die bisherigen Runden werden erfragt.</translation></message>
@@ -1887,6 +1889,7 @@
 <message><source>There is nothing to decide.</source><translation>Es gibt nichts zu entscheiden.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Unter %1 ist schon etwas.</translation></message>
 <message><source>There is something in %1 already.</source><translation>In %1 ist schon etwas.</translation></message>
+<message><source>There is too little free memory for the race.</source><translation>Für den Wettlauf ist zu wenig Speicher frei.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Es ist zu wenig Speicher frei, um die Gewichte von jetzt zu kopieren.</translation></message>
 <message><source>There was no answer to believe:</source><translation>Es kam keine glaubhafte Antwort:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Dort nutzt waggle cuda --get die NVIDIA-Karte</translation></message>
@@ -2320,6 +2323,7 @@
 <message><source>Your own answer</source><translation>Deine eigene Antwort</translation></message>
 <message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
 <message><source>Your own answers</source><translation>Deine eigenen Antworten</translation></message>
+<message><source>Your own model is not affected.</source><translation>Dein eigenes Modell ist nicht betroffen.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Eigene Watt, einen Preis und ein Tagesbudget wählst du in den Optionen.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Dein echter Name und deine E-Mail-Adresse</translation></message>
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
@@ -2370,6 +2374,7 @@
 <message><source>as a chat with a worked example</source><translation>im Chat mit einem gelösten Beispiel</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
 <message><source>as a trend</source><translation>als Trend</translation></message>
+<message><source>as a trend, stopped after round %1</source><translation>als Trend, abgebrochen nach Runde %1</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
@@ -2542,9 +2547,9 @@
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
-<message><source>of the new questions</source><translation>der neuen Fragen</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
+<message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
 <message><source>patterns</source><translation>Muster</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>Peer</numerusform><numerusform>Peers</numerusform></translation></message>

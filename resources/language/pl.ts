@@ -203,6 +203,7 @@
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
+<message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n pierwsza poprawna odpowiedź przyszła po nauce od innej kopii.</numerusform><numerusform>%n pierwsze poprawne odpowiedzi przyszły po nauce od innej kopii.</numerusform><numerusform>%n pierwszych poprawnych odpowiedzi przyszło po nauce od innej kopii.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
@@ -223,7 +224,6 @@
 <message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n runda treningu</numerusform><numerusform>%n rundy treningu</numerusform><numerusform>%n rund treningu</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
-<message numerus="yes"><source>%n skills were passed on.</source><translation><numerusform>Przekazano %n umiejętność.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform><numerusform>Przekazano %n umiejętności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -524,6 +524,7 @@
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Zamknij inne programy albo zmniejsz learning.group_size.</translation></message>
 <message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Zamknij inne programy albo zmniejsz learning.max_new_tokens.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Zamknij inne programy albo zwiększ limit otwartych plików (ulimit -n).</translation></message>
+<message><source>Close other programs, then race again.</source><translation>Zamknij inne programy i uruchom wyścig ponownie.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Zamknij inne programy i spróbuj ponownie.</translation></message>
 <message><source>Close other programs.</source><translation>Zamknij inne programy.</translation></message>
 <message><source>Close that window first.</source><translation>Najpierw zamknij tamto okno.</translation></message>
@@ -835,6 +836,7 @@
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
+<message><source>It had played %1 of %2 rounds.</source><translation>Rozegrano %1 z %2 rund.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>To liczba rund, 0 lub więcej.</translation></message>
@@ -869,7 +871,6 @@
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Często znajduje odpowiedź, ale jej nie oznacza, więc się nie liczy. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
-<message><source>It said nothing about why. Try again.</source><translation>Nie podano przyczyny. Spróbuj ponownie.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
@@ -1195,7 +1196,6 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
-<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Z %1 nowych pytań dobrze odpowiedziano na %2 przy dzieleniu się i na %3 w pojedynkę.</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
@@ -1203,12 +1203,14 @@
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
+<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Na %1 nowych pytań dzielenie się miało rację %2 razy, a nauka w pojedynkę %3 razy.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
+<message numerus="yes"><source>One hexagon for each of %n skills</source><translation><numerusform>Jeden sześciokąt na %n umiejętność</numerusform><numerusform>Po jednym sześciokącie na %n umiejętności</numerusform><numerusform>Po jednym sześciokącie na %n umiejętności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
@@ -1807,9 +1809,9 @@
 <message><source>The questions of %1 are not on this computer, and it trains alone.</source><translation>Pytań z %1 nie ma na tym komputerze, a trenuje on w pojedynkę.</translation></message>
 <message><source>The questions of this swarm are not complete.</source><translation>Pytania tego roju nie są kompletne.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Rozmiar pytań po kompresji w bajtach: %1.</translation></message>
-<message><source>The race ended by itself</source><translation>Wyścig zakończył się sam</translation></message>
 <message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
+<message><source>The race stopped by itself</source><translation>Wyścig przerwał się sam</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
 <message><source>The rounds before are kept.</source><translation>Wcześniejsze rundy są zachowane.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Trwa pobieranie dotychczasowych rund.</translation></message>
@@ -1887,6 +1889,7 @@
 <message><source>There is nothing to decide.</source><translation>Nie ma o czym decydować.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Pod %1 już coś jest.</translation></message>
 <message><source>There is something in %1 already.</source><translation>W %1 już coś jest.</translation></message>
+<message><source>There is too little free memory for the race.</source><translation>Na wyścig jest za mało wolnej pamięci.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Za mało wolnej pamięci, by skopiować bieżące wagi.</translation></message>
 <message><source>There was no answer to believe:</source><translation>Brak wiarygodnej odpowiedzi:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Tam waggle cuda --get włącza kartę NVIDIA</translation></message>
@@ -2320,6 +2323,7 @@
 <message><source>Your own answer</source><translation>Twoja własna odpowiedź</translation></message>
 <message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Twoja własna odpowiedź, udostępniona i oznaczona jako ludzka. Twój model się z niej nie uczy.</translation></message>
 <message><source>Your own answers</source><translation>Twoje własne odpowiedzi</translation></message>
+<message><source>Your own model is not affected.</source><translation>Twój własny model jest nietknięty.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Własne waty, cenę i dzienny limit wybierzesz w Ustawieniach.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Twoje prawdziwe nazwisko i adres e-mail</translation></message>
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
@@ -2370,6 +2374,7 @@
 <message><source>as a chat with a worked example</source><translation>w rozmowie z rozwiązanym przykładem</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
 <message><source>as a trend</source><translation>jako trend</translation></message>
+<message><source>as a trend, stopped after round %1</source><translation>jako trend, przerwany po rundzie %1</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
@@ -2542,9 +2547,9 @@
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
-<message><source>of the new questions</source><translation>nowych pytań</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
+<message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
 <message><source>patterns</source><translation>wzorce</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>peer</numerusform><numerusform>peery</numerusform><numerusform>peerów</numerusform></translation></message>

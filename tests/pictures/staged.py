@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from waggle.core.message import Message
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.playground.chat import ChatView
 from waggle.gui.pages.playground.page import PlaygroundPage
@@ -20,18 +21,18 @@ def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
     titles = ("Fractions", "Base conversion", "Chain sum", "Logic", "Letters", "Clocks", "Sorting", "Calendar", "Primes")
     yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):
-        rise = 1 / (1 + math.exp(-(number - 30) / 7))
+        rise = 1 / (1 + math.exp(-(number - 30) / 7)) - 1 / (1 + math.exp(29 / 7))  # 0 in the first round of both
         wave = 0.05 * rise * math.sin(number * 1.7)
         yield events_race.RoundRaced(
             round=number, alone=0.03 + 0.05 * rise, sharing=0.03 + 0.25 * rise + max(0, wave), seconds=number * 1.9
         )
-        place = number // 3
+        place = number // 3 - 1
         if number % 3 == 0 and place < RACERS * len(titles):
             racer, specialty = place % RACERS, place // RACERS
             teacher = None if racer == 0 else 0
             yield events_race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
         if number % 12 == 0:
-            yield events_race.FirstSolved(lane="alone", round=number, racer=place % 4, specialty=number // 12)
+            yield events_race.FirstSolved(lane="alone", round=number, racer=number // 12 % RACERS, specialty=number // 12)
 
 
 def _take(view: RaceView, rounds: int) -> None:
@@ -46,7 +47,8 @@ def _won(view: RaceView) -> None:
 
 def _failed(view: RaceView) -> None:
     _take(view, 17)
-    view._show_end("The computer ran out of memory.")
+    title, advice = Message("There is too little free memory for the race."), Message("Close other programs, then race again.")
+    view.take(events_race.RaceFailed(title=title, advice=advice))
 
 
 RACES: Mapping[str, Callable[[RaceView], None]] = {
