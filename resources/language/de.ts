@@ -125,6 +125,7 @@
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
+<message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>%1 von %n Tipp war richtig.</numerusform><numerusform>%1 von %n Tipps waren richtig.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 von 100 weniger als allein</translation></message>
 <message><source>%1 of 100 more than alone</source><translation>%1 von 100 mehr als allein</translation></message>
@@ -421,6 +422,7 @@
 <message><source>Block</source><translation>Sperren</translation></message>
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
+<message><source>Both answered the same.</source><translation>Beide haben gleich geantwortet.</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -440,6 +442,7 @@
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
 <message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
+<message><source>Cannot tell</source><translation>Weiß nicht</translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
@@ -854,7 +857,7 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde gelernt, seine Antwort zu kennzeichnen.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden gelernt, seine Antwort zu kennzeichnen.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Das wusste es schon vor dem Training; nach %n Runde schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform><numerusform>Das wusste es schon vor dem Training; nach %n Runden schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
@@ -1081,7 +1084,6 @@
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
 <message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Braucht mindestens %1 GB; %2 GB sind frei</translation></message>
 <message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
-<message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
@@ -1196,7 +1198,6 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
-<message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
@@ -2185,10 +2186,10 @@
 <message><source>Where the backup lies</source><translation>Wo die Sicherung liegt</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert die Engine.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Von welchen Beispielen der Peers dein Modell lernt, und wie stark.</translation></message>
-<message><source>Which is better?</source><translation>Welche ist besser?</translation></message>
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
 <message><source>Which of them light up</source><translation>Was leuchtet auf</translation></message>
 <message><source>Which one is the model of now?</source><translation>Welche ist vom Modell von heute?</translation></message>
+<message><source>Which one is your model now?</source><translation>Welche ist von deinem Modell jetzt?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Während er trainiert. Der Bildschirm darf dunkel werden, und zugeklappt schläft er trotzdem.</translation></message>
 <message><source>While plugged in</source><translation>Am Netzteil</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
@@ -2582,7 +2583,7 @@
 <message><source>some of them take minutes</source><translation>manche dauern Minuten</translation></message>
 <message><source>ssh is missing on this computer.</source><translation>Auf diesem Computer fehlt ssh.</translation></message>
 <message><source>standard</source><translation>üblich</translation></message>
-<message><source>stopped</source><translation>angehalten</translation></message>
+<message><source>stopped by you</source><translation>von dir gestoppt</translation></message>
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
@@ -2666,8 +2667,8 @@
 <message><source>wrong</source><translation>falsch</translation></message>
 <message><source>wrong: %1</source><translation>falsch: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
-<message><source>your choice</source><translation>deine Wahl</translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
+<message><source>your guess</source><translation>dein Tipp</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>

@@ -125,6 +125,7 @@
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
+<message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>Trafny %1 z %n typu.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 na 100 mniej niż samodzielnie</translation></message>
 <message><source>%1 of 100 more than alone</source><translation>%1 na 100 więcej niż samodzielnie</translation></message>
@@ -421,6 +422,7 @@
 <message><source>Block</source><translation>Zablokuj</translation></message>
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
+<message><source>Both answered the same.</source><translation>Oba odpowiedziały tak samo.</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -440,6 +442,7 @@
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
 <message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
+<message><source>Cannot tell</source><translation>Trudno powiedzieć</translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -854,7 +857,7 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Wiedział to przed treningiem; po %n rundzie pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
@@ -1081,7 +1084,6 @@
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
 <message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Potrzeba co najmniej %1 GB; wolne jest %2 GB</translation></message>
 <message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
-<message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
@@ -1196,7 +1198,6 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
-<message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
@@ -2185,10 +2186,10 @@
 <message><source>Where the backup lies</source><translation>Gdzie jest kopia zapasowa</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Z których przykładów od peerów uczy się Twój model i jak mocno.</translation></message>
-<message><source>Which is better?</source><translation>Która jest lepsza?</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
+<message><source>Which one is your model now?</source><translation>Która jest od Twojego obecnego modelu?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Gdy trenuje. Ekran może zgasnąć, a po zamknięciu pokrywy komputer i tak zaśnie.</translation></message>
 <message><source>While plugged in</source><translation>Przy zasilaniu z sieci</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
@@ -2582,7 +2583,7 @@
 <message><source>some of them take minutes</source><translation>niektóre z nich trwają minuty</translation></message>
 <message><source>ssh is missing on this computer.</source><translation>Na tym komputerze brakuje ssh.</translation></message>
 <message><source>standard</source><translation>standardowy</translation></message>
-<message><source>stopped</source><translation>zatrzymano</translation></message>
+<message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
@@ -2666,8 +2667,8 @@
 <message><source>wrong</source><translation>źle</translation></message>
 <message><source>wrong: %1</source><translation>źle: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
-<message><source>your choice</source><translation>twój wybór</translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
+<message><source>your guess</source><translation>Twój typ</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>
