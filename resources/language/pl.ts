@@ -132,7 +132,6 @@
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
-<message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
@@ -968,6 +967,7 @@
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Pomiń tolerancję albo wybierz ocenę number.</translation></message>
 <message><source>Leaving?</source><translation>Odchodzisz?</translation></message>
 <message><source>Leg counting</source><translation>Liczenie nóg</translation></message>
+<message><source>Less than 1 Wh so far: a laptop takes that in about %1.</source><translation>Dotąd mniej niż 1 Wh: laptop zużywa tyle w około %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
@@ -2399,6 +2399,7 @@
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
+<message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>

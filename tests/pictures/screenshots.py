@@ -31,7 +31,7 @@ from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, SwarmUndecided
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, State, apply
 
 SIZES = ((1280, 800), (1024, 640))
 THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
@@ -144,7 +144,26 @@ def with_peers(story: Story) -> Story:
         events.RecordRejected(origin=identity_of("Rapid Vole"), reason=reason, count=count, at=now)
         for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
     ]
-    return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
+    return _agreeing([*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped])
+
+
+def _agreeing(story: Story) -> Story:
+    """The story, and after it counts of the peers that really played and of the days that agree with the invented peers."""
+    state = State()
+    for event in story:
+        state = apply(state, event)
+    invented = {identity_of(name) for name in STANDINGS}
+    real = [peer for peer in state.peers.values() if peer.id not in invented]
+    if state.days is None or not any(peer.used for peer in real):
+        return story
+    left = state.days.all.learned - sum(peer.used for peer in state.peers.values() if peer.id in invented)
+    before = sum(peer.used for peer in real)
+    corrected = [replace(peer, used=peer.used * left // before) for peer in real if peer.used]
+    corrected[0] = replace(corrected[0], used=corrected[0].used + left - sum(peer.used for peer in corrected))
+    fetched = [peer.groups_pulled for peer in state.peers.values() if peer.groups_pulled]
+    now = story[-1].at
+    days = replace(state.days, used_by=len(fetched), groups_pulled=sum(fetched), at=now)
+    return [*story, *(events.PeerChanged(peer=peer, at=now) for peer in corrected), days]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
