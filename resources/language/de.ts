@@ -241,9 +241,13 @@
 <message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Gib Waggle auf dem Computer, auf dem die Engine läuft, ein Zugriffstoken dieses Kontos: waggle token</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
+<message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n hat deine Antworten geholt</numerusform><numerusform>; %n haben deine Antworten geholt</numerusform></translation></message>
+<message><source>; all easy</source><translation>; alle leicht</translation></message>
+<message><source>; all hard</source><translation>; alle schwer</translation></message>
+<message><source>; all standard</source><translation>; alle üblich</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -283,7 +287,6 @@
 <message><source>A right answer: %1</source><translation>Eine richtige Antwort: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Eine Runde stellt %n Frage</numerusform><numerusform>Eine Runde stellt %n Fragen</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Ein gespeicherter Stand war nicht lesbar: %1</translation></message>
-<message><source>A screen it draws may stutter above 50%.</source><translation>Ein Bildschirm an ihm kann über 50 % ruckeln.</translation></message>
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Eine Einstellung ist ein Wahrheitswert, eine Zahl, ein Text oder eine Liste.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Daraus lässt sich kein Schwarm machen: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Ein Schwarm hat höchstens vier Dateien mit Fragen.</translation></message>
@@ -297,6 +300,7 @@
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About %1 left.</source><translation>Noch etwa %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Access token</source><translation>Zugriffstoken</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
@@ -305,10 +309,8 @@
 <message><source>Add a file of questions</source><translation>Datei mit Fragen hinzufügen</translation></message>
 <message><source>Add a file of questions...</source><translation>Datei mit Fragen hinzufügen …</translation></message>
 <message><source>Add some questions.</source><translation>Füge einige Fragen hinzu.</translation></message>
-<message><source>Address</source><translation>Adresse</translation></message>
 <message><source>Address of the status page</source><translation>Adresse der Statusseite</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adressen von Modellen sehen so aus: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, separated by commas.</source><translation>Adressen für den Anfang, durch Kommas getrennt.</translation></message>
 <message><source>Advanced</source><translation>Erweitert</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Nach %1 verdient dein Modell eine Belohnung von %2; der erste Wert bei neuen Fragen kommt noch</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Nach %1 beantwortet dein Modell %2 von %3 neuen Fragen richtig, also %4 bis %5 von 100</translation></message>
@@ -352,6 +354,7 @@
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Das schrieb ein untrainiertes Modell in acht Versuchen:</translation></message>
 <message><source>Announcement</source><translation>Ankündigung</translation></message>
 <message><source>Another computer takes part with this node's identity, and the two hold each other back.</source><translation>Ein anderer Computer nimmt mit der Identität dieses Knotens teil, und die beiden behindern sich.</translation></message>
+<message><source>Another computer that trains in your swarm.</source><translation>Ein anderer Computer, der in deinem Schwarm trainiert.</translation></message>
 <message><source>Another engine is running for this folder.</source><translation>Für diesen Ordner läuft schon eine Engine.</translation></message>
 <message><source>Another engine, or a seed, is running for this folder.</source><translation>Für diesen Ordner läuft schon eine Engine oder ein Seed.</translation></message>
 <message><source>Another model was chosen meanwhile.</source><translation>Inzwischen wurde ein anderes Modell gewählt.</translation></message>
@@ -367,7 +370,7 @@
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Jeder Text kann das Schlusstoken des Modells in %1 enthalten.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
-<message><source>Appearance</source><translation>Aussehen</translation></message>
+<message><source>Appearance and start</source><translation>Aussehen und Start</translation></message>
 <message><source>Apr</source><translation>Apr</translation></message>
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
@@ -543,7 +546,9 @@
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Zahlen vergleichen</translation></message>
+<message><source>Computers that train on the same questions and share their answers.</source><translation>Computer, die mit denselben Fragen trainieren und ihre Antworten teilen.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Computer, die mit dir trainieren, stehen hier</translation></message>
+<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Computer, die zuerst nach anderen gefragt werden (Seeds). Durch Kommas getrennt.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
@@ -610,6 +615,7 @@
 <message><source>Dismiss</source><translation>Ausblenden</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Diesen Vorschlag ausblenden</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
+<message><source>Do not start Waggle</source><translation>Waggle nicht starten</translation></message>
 <message><source>Does everything work here?</source><translation>Funktioniert hier alles?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Verlangt es eine Anmeldung? Öffne eine Seite im Browser.</translation></message>
 <message><source>Does sharing help?</source><translation>Hilft das Teilen?</translation></message>
@@ -694,6 +700,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Dieser Schritt wird beendet, dann wird geschlossen.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Dieser Schritt wird beendet, dann pausiert.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
+<message><source>First addresses</source><translation>Erste Adressen</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
@@ -737,6 +744,7 @@
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
+<message><source>Give it a name, and choose at least one kind of question or add your own.</source><translation>Gib ihm einen Namen und wähle mindestens eine Art Fragen, oder füge eigene hinzu.</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
@@ -789,7 +797,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite „Du“ zeigt, wie.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; unter Du zeigt Energie, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
@@ -799,7 +807,7 @@
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In doubt</source><translation>Fraglich</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
-<message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite „Du“ zeigt dann die Kosten.</translation></message>
+<message><source>In your currency. Energy on You then shows the cost.</source><translation>In deiner Währung. Unter Du zeigt Energie dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -976,6 +984,7 @@
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
 <message><source>List</source><translation>Liste</translation></message>
+<message><source>Listen on</source><translation>Lauschen auf</translation></message>
 <message><source>Live</source><translation>Live</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA für dieses Modell braucht peft, und das ist nicht installiert.</translation></message>
 <message><source>Loading</source><translation>Wird geladen</translation></message>
@@ -1063,7 +1072,6 @@
 <message><source>More questions from here on</source><translation>Ab hier mehr Fragen</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
-<message><source>Most likely words only</source><translation>Nur die wahrscheinlichsten Wörter</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Binde ihn zum Schreiben ein, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mute</source><translation>Stummschalten</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Den gewählten Peer stumm schalten oder sperren</translation></message>
@@ -1148,7 +1156,6 @@
 <message><source>Not quite: it is %1.</source><translation>Nicht ganz: Es ist %1.</translation></message>
 <message><source>Not read yet</source><translation>Noch nicht gelesen</translation></message>
 <message><source>Not reduced</source><translation>Normal</translation></message>
-<message><source>Not reduced: the system does not say</source><translation>Normal: das System sagt nichts</translation></message>
 <message><source>Not saved: %1</source><translation>Nicht gespeichert: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nicht gespeichert: %1 lässt sich nicht schreiben</translation></message>
 <message><source>Not set</source><translation>Nicht angegeben</translation></message>
@@ -1171,7 +1178,6 @@
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
-<message><source>Nothing starts</source><translation>Nichts startet</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
 <message><source>Nothing was changed.</source><translation>Nichts wurde verändert.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Mit ihm wurde noch nichts getauscht.</translation></message>
@@ -1200,7 +1206,6 @@
 <message><source>Oct</source><translation>Okt</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
-<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
@@ -1212,7 +1217,7 @@
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n skills</source><translation><numerusform>Ein Sechseck für %n Fähigkeit</numerusform><numerusform>Je ein Sechseck für %n Fähigkeiten</numerusform></translation></message>
-<message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
+<message><source>One kind of question, such as fractions; also called a specialty.</source><translation>Eine Art von Fragen, etwa Brüche; auch Fachgebiet genannt.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
@@ -1275,6 +1280,7 @@
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
+<message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
@@ -1448,7 +1454,6 @@
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
-<message><source>Seeds</source><translation>Seeds</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
@@ -1496,7 +1501,6 @@
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show less</source><translation>Weniger zeigen</translation></message>
-<message><source>Show more</source><translation>Mehr zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
@@ -1504,6 +1508,7 @@
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
+<message><source>Skill</source><translation>Fähigkeit</translation></message>
 <message><source>Skills</source><translation>Fähigkeiten</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
 <message><source>Sleep</source><translation>Ruhezustand</translation></message>
@@ -1533,13 +1538,13 @@
 <message><source>Standing</source><translation>Ruf</translation></message>
 <message><source>Start</source><translation>Starten</translation></message>
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
-<message><source>Start and end</source><translation>Start und Ende</translation></message>
 <message><source>Start another one with `run`.</source><translation>Starte eine andere mit `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
 <message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
@@ -1578,6 +1583,7 @@
 <message><source>Sums</source><translation>Summen</translation></message>
 <message><source>Sunday</source><translation>Sonntag</translation></message>
 <message><source>Survo</source><translation>Survo</translation></message>
+<message><source>Swarm</source><translation>Schwarm</translation></message>
 <message><source>Swarms</source><translation>Schwärme</translation></message>
 <message><source>Swarms and peers</source><translation>Schwärme und Peers</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Schwärme, die du kennst, sind beendet.</translation></message>
@@ -1588,6 +1594,7 @@
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>
+<message><source>System default (off)</source><translation>Systemstandard (aus)</translation></message>
 <message><source>Table</source><translation>Tabelle</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabelle (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Mach ein Bildschirmfoto des Codes.</translation></message>
@@ -1651,7 +1658,6 @@
 <message><source>The engine ended with code %1.</source><translation>Die Engine endete mit dem Code %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Die Engine hat geendet.</translation></message>
 <message><source>The engine is ending.</source><translation>Die Engine wird beendet.</translation></message>
-<message><source>The engine is going there; your model comes along.</source><translation>Die Engine geht dorthin; dein Modell kommt mit.</translation></message>
 <message><source>The engine is leaving.</source><translation>Die Engine geht gerade.</translation></message>
 <message><source>The engine is not running.</source><translation>Die Engine läuft nicht.</translation></message>
 <message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Die Engine läuft nicht. Die Schwärme, die du kennst, erscheinen hier, wenn sie wieder läuft.</translation></message>
@@ -1771,6 +1777,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Das fähigste hier; es braucht eine große Grafikkarte.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>So viel darf es höchstens senden und empfangen, je Richtung.</translation></message>
 <message><source>The most it may take.</source><translation>So viel darf es höchstens nehmen.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Die Netzadresse, auf der Waggle lauscht. 0.0.0.0: alle dieses Computers.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Das Netzwerk antwortet anstelle des Servers.</translation></message>
 <message><source>The network is metered.</source><translation>Das Netz ist getaktet.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Das Netz ist nicht mehr getaktet.</translation></message>
@@ -1837,7 +1844,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Die Datei der Optionen %1 ist zu lang.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Die Datei der Optionen lässt sich nicht lesen.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
-<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Aus welchem Anteil der Wahrscheinlichkeit Antworten gezogen werden (top p). Bei 1 aus der ganzen.</translation></message>
+<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Der Anteil der Wahrscheinlichkeit, aus dem Antworten gezogen werden, vom wahrscheinlichsten Wort an. Bei 1 aus allem.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
@@ -1849,8 +1856,7 @@
 <message><source>The swarm that you chose</source><translation>Der Schwarm, den du gewählt hast,</translation></message>
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
-<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells und ein erfundener Name. Andere sehen deine Internetadresse. Dateien und Gespräche bleiben hier.</translation></message>
-<message><source>The swarms you know appear here when the engine is ready.</source><translation>Die Schwärme, die du kennst, erscheinen hier, wenn die Engine bereit ist.</translation></message>
+<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells, ein erfundener Name und ein öffentlicher Schlüssel; eigene Antworten nur, wenn du sie teilen willst. Peers sehen deine Netzadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>Das System hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Der Tokenizer in %1 lässt sich gerade nicht umwandeln: %2.</translation></message>
@@ -1999,10 +2005,12 @@
 <message><source>Too close to call: sharing %1, alone %2</source><translation>Zu knapp für ein Urteil: Teilen %1, allein %2</translation></message>
 <message><source>Too early to say</source><translation>Noch zu früh</translation></message>
 <message><source>Too large</source><translation>Zu groß</translation></message>
+<message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>%1 statt des Anfängermodells trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
+<message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
@@ -2053,8 +2061,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
 <message><source>Unpack it first.</source><translation>Entpacke sie zuerst.</translation></message>
 <message><source>Until I am away</source><translation>Bis ich weg bin</translation></message>
-<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist als so viel.</translation></message>
-<message><source>Until it is plugged in.</source><translation>Bis er wieder am Netz ist.</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Bis der Computer wieder am Netz ist.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Bis die erste Runde gesichert ist, sind beide dasselbe Modell.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Bis morgen früh</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Aktualisiere Waggle, um damit weiterzumachen.</translation></message>
@@ -2090,7 +2098,9 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle kennt keine Gewichte in %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle trainiert keine quantisierten Modelle.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle geht durch Web-Proxys (HTTP), nicht durch SOCKS: Wähle einen solchen oder keinen.</translation></message>
+<message><source>Waggle is going there; your model comes along.</source><translation>Waggle wechselt dorthin; dein Modell kommt mit.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
+<message><source>Waggle is starting.</source><translation>Waggle startet.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
@@ -2209,7 +2219,6 @@
 <message><source>Window and engine must be of one version.</source><translation>Fenster und Engine müssen von derselben Version sein.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Dein Modell bekam für %1 davon im Mittel %2 von 1. Beste Antwort:</translation></message>
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Bei 25 wird außer beim Starter nach Zeit gemessen, zuerst an wenigen Fragen.</translation></message>
-<message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Bei 8 weniger, wo eine Runde über zwei Minuten dauern würde.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
@@ -2253,6 +2262,7 @@
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Du erreichst andere; es ist keine Adresse bekannt, an der sie diesen Computer erreichen könnten.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist; beigetreten wird erst, wenn du es sagst.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Du siehst, wessen Identität es ist, bevor sich etwas ändert. Die jetzige wird daneben aufbewahrt, nie überschrieben.</translation></message>
+<message><source>You share</source><translation>Du teilst</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Du hast zu dieser Frage schon eine Antwort geteilt.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Du nimmst teil. Die ersten Antworten deines Modells werden nach seiner nächsten Runde bewertet, die anderer, sobald sie kommen.</translation></message>
 <message><source>You train %1</source><translation>Du trainierst %1</translation></message>
@@ -2330,6 +2340,7 @@
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Deine Optionen von vorher sind in %1; alles ist eingestellt wie bei der Auslieferung.</translation></message>
+<message><source>Your swarms appear here in a few seconds.</source><translation>Deine Schwärme erscheinen hier in ein paar Sekunden.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>Deine Woche hat keine Stunde dafür.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Deine Woche lässt diese Stunde aus.</translation></message>
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
@@ -2403,8 +2414,8 @@
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
+<message><source>for example Fractions, Logic</source><translation>zum Beispiel Fractions, Logic</translation></message>
 <message><source>for example blender, steam</source><translation>zum Beispiel blender, steam</translation></message>
-<message><source>for example chain_sum, simple_fractions</source><translation>zum Beispiel chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>gefälschte Ankündigung</translation></message>
 <message><source>forged answer sheet</source><translation>gefälschter Antwortbogen</translation></message>
 <message><source>forged statement of presence</source><translation>gefälschte Anwesenheitserklärung</translation></message>

@@ -241,9 +241,13 @@
 <message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Na komputerze, na którym działa silnik, podaj Waggle token dostępu tego konta: waggle token</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
+<message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n pobrał Twoje odpowiedzi</numerusform><numerusform>; %n pobrały Twoje odpowiedzi</numerusform><numerusform>; %n pobrało Twoje odpowiedzi</numerusform></translation></message>
+<message><source>; all easy</source><translation>; wszystkie łatwe</translation></message>
+<message><source>; all hard</source><translation>; wszystkie trudne</translation></message>
+<message><source>; all standard</source><translation>; wszystkie standardowe</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -283,7 +287,6 @@
 <message><source>A right answer: %1</source><translation>Poprawna odpowiedź: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Nie udało się odczytać zapisanego stanu: %1</translation></message>
-<message><source>A screen it draws may stutter above 50%.</source><translation>Powyżej 50 % obraz na podłączonym ekranie może się zacinać.</translation></message>
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Ustawienie to wartość logiczna, liczba, tekst albo lista.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Z tego nie powstanie rój: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
@@ -297,6 +300,7 @@
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About %1 left.</source><translation>Zostało około %1.</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50% ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
 <message><source>Access token</source><translation>Token dostępu</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
@@ -305,10 +309,8 @@
 <message><source>Add a file of questions</source><translation>Dodaj plik z pytaniami</translation></message>
 <message><source>Add a file of questions...</source><translation>Dodaj plik z pytaniami...</translation></message>
 <message><source>Add some questions.</source><translation>Dodaj kilka pytań.</translation></message>
-<message><source>Address</source><translation>Adres</translation></message>
 <message><source>Address of the status page</source><translation>Adres strony stanu</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adresy modeli wyglądają tak: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, separated by commas.</source><translation>Adresy na początek, oddzielone przecinkami.</translation></message>
 <message><source>Advanced</source><translation>Zaawansowane</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Za Twoim modelem %1: zdobywa nagrodę %2, a pierwszy wynik na nowych pytaniach dopiero przed nim</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 z %3 nowych pytań, czyli szacunkowo od %4 do %5 na 100</translation></message>
@@ -352,6 +354,7 @@
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Tak napisał niewytrenowany model w ośmiu próbach:</translation></message>
 <message><source>Announcement</source><translation>Ogłoszenie</translation></message>
 <message><source>Another computer takes part with this node's identity, and the two hold each other back.</source><translation>Inny komputer używa tożsamości tego węzła i oba sobie przeszkadzają.</translation></message>
+<message><source>Another computer that trains in your swarm.</source><translation>Inny komputer, który trenuje w Twoim roju.</translation></message>
 <message><source>Another engine is running for this folder.</source><translation>W tym folderze działa już inny silnik.</translation></message>
 <message><source>Another engine, or a seed, is running for this folder.</source><translation>W tym folderze działa już inny silnik albo węzeł startowy.</translation></message>
 <message><source>Another model was chosen meanwhile.</source><translation>W międzyczasie wybrano inny model.</translation></message>
@@ -367,7 +370,7 @@
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
-<message><source>Appearance</source><translation>Wygląd</translation></message>
+<message><source>Appearance and start</source><translation>Wygląd i start</translation></message>
 <message><source>Apr</source><translation>kwi</translation></message>
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
@@ -543,7 +546,9 @@
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
+<message><source>Computers that train on the same questions and share their answers.</source><translation>Komputery, które trenują na tych samych pytaniach i dzielą się odpowiedziami.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Tu pojawią się komputery, które trenują z Tobą</translation></message>
+<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Komputery pytane najpierw o inne (seedy). Oddzielone przecinkami.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
@@ -610,6 +615,7 @@
 <message><source>Dismiss</source><translation>Ukryj</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Ukryj tę propozycję</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
+<message><source>Do not start Waggle</source><translation>Nie uruchamiaj Waggle</translation></message>
 <message><source>Does everything work here?</source><translation>Czy wszystko tu działa?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
@@ -694,6 +700,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Kończenie tego kroku, potem zamknięcie.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Kończenie tego kroku, potem pauza.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
+<message><source>First addresses</source><translation>Pierwsze adresy</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
@@ -737,6 +744,7 @@
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
+<message><source>Give it a name, and choose at least one kind of question or add your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jeden rodzaj pytań albo dodaj własne.</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
@@ -789,7 +797,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. W innym razie są szacowane; strona „Ty” pokazuje jak.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; Energia na stronie Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
@@ -799,7 +807,7 @@
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In doubt</source><translation>Wątpliwe</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
-<message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona „Ty” pokaże wtedy koszt.</translation></message>
+<message><source>In your currency. Energy on You then shows the cost.</source><translation>W Twojej walucie. Energia na stronie Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -976,6 +984,7 @@
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
 <message><source>List</source><translation>Lista</translation></message>
+<message><source>Listen on</source><translation>Nasłuchuj na</translation></message>
 <message><source>Live</source><translation>Na żywo</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA dla tego modelu wymaga peft, a nie jest zainstalowane.</translation></message>
 <message><source>Loading</source><translation>Wczytywanie</translation></message>
@@ -1063,7 +1072,6 @@
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
-<message><source>Most likely words only</source><translation>Tylko najbardziej prawdopodobne słowa</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Wycisz lub zablokuj wybranego peera</translation></message>
@@ -1148,7 +1156,6 @@
 <message><source>Not quite: it is %1.</source><translation>Nie całkiem: to %1.</translation></message>
 <message><source>Not read yet</source><translation>Jeszcze nie odczytano</translation></message>
 <message><source>Not reduced</source><translation>Zwykły</translation></message>
-<message><source>Not reduced: the system does not say</source><translation>Zwykły: system nic nie podaje</translation></message>
 <message><source>Not saved: %1</source><translation>Nie zapisano: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nie zapisano: nie można zapisać %1</translation></message>
 <message><source>Not set</source><translation>Nie podano</translation></message>
@@ -1171,7 +1178,6 @@
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
-<message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
 <message><source>Nothing was changed.</source><translation>Nic nie zostało zmienione.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Nie było z nim jeszcze żadnej wymiany.</translation></message>
@@ -1200,7 +1206,6 @@
 <message><source>Oct</source><translation>paź</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
-<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
@@ -1212,7 +1217,7 @@
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n skills</source><translation><numerusform>Jeden sześciokąt na %n umiejętność</numerusform><numerusform>Po jednym sześciokącie na %n umiejętności</numerusform><numerusform>Po jednym sześciokącie na %n umiejętności</numerusform></translation></message>
-<message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
+<message><source>One kind of question, such as fractions; also called a specialty.</source><translation>Jeden rodzaj pytań, na przykład ułamki; inaczej specjalność.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
@@ -1275,6 +1280,7 @@
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
+<message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
@@ -1448,7 +1454,6 @@
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
-<message><source>Seeds</source><translation>Węzły startowe</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
@@ -1496,7 +1501,6 @@
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show less</source><translation>Pokaż mniej</translation></message>
-<message><source>Show more</source><translation>Pokaż więcej</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1504,6 +1508,7 @@
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
+<message><source>Skill</source><translation>Umiejętność</translation></message>
 <message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
 <message><source>Sleep</source><translation>Usypianie</translation></message>
@@ -1533,13 +1538,13 @@
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
-<message><source>Start and end</source><translation>Początek i koniec</translation></message>
 <message><source>Start another one with `run`.</source><translation>Uruchom inny przez `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1578,6 +1583,7 @@
 <message><source>Sums</source><translation>Sumy</translation></message>
 <message><source>Sunday</source><translation>Niedziela</translation></message>
 <message><source>Survo</source><translation>Survo</translation></message>
+<message><source>Swarm</source><translation>Rój</translation></message>
 <message><source>Swarms</source><translation>Roje</translation></message>
 <message><source>Swarms and peers</source><translation>Roje i peery</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Znane Ci roje się zakończyły.</translation></message>
@@ -1588,6 +1594,7 @@
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
+<message><source>System default (off)</source><translation>Domyślnie jak w systemie (wył.)</translation></message>
 <message><source>Table</source><translation>Tabela</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabela (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Zrób zrzut ekranu z kodem.</translation></message>
@@ -1651,7 +1658,6 @@
 <message><source>The engine ended with code %1.</source><translation>Silnik zakończył pracę z kodem %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Silnik zakończył pracę.</translation></message>
 <message><source>The engine is ending.</source><translation>Silnik kończy pracę.</translation></message>
-<message><source>The engine is going there; your model comes along.</source><translation>Silnik tam przechodzi; Twój model idzie z nim.</translation></message>
 <message><source>The engine is leaving.</source><translation>Silnik właśnie wychodzi.</translation></message>
 <message><source>The engine is not running.</source><translation>Silnik nie działa.</translation></message>
 <message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Silnik nie działa. Znane Ci roje pojawią się tutaj, gdy znów ruszy.</translation></message>
@@ -1771,6 +1777,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Najzdolniejszy z dostępnych; potrzebuje dużej karty graficznej.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>Tyle najwyżej może wysyłać i tyle samo odbierać.</translation></message>
 <message><source>The most it may take.</source><translation>Tyle najwyżej może zająć.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Adres sieciowy, na którym Waggle nasłuchuje. 0.0.0.0: wszystkie adresy komputera.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Zamiast serwera odpowiada sieć.</translation></message>
 <message><source>The network is metered.</source><translation>Sieć jest taryfowa.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Sieć nie jest już taryfowa.</translation></message>
@@ -1837,7 +1844,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Plik ustawień %1 jest za długi.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Nie można odczytać pliku ustawień.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
-<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi (top p). Przy 1 – z całości.</translation></message>
+<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi, od najbardziej prawdopodobnego słowa. Przy 1 z całości.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
@@ -1849,8 +1856,7 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
-<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu i wymyślona nazwa. Inni widzą Twój adres internetowy. Pliki i rozmowy zostają tutaj.</translation></message>
-<message><source>The swarms you know appear here when the engine is ready.</source><translation>Znane Ci roje pojawią się tutaj, gdy silnik będzie gotowy.</translation></message>
+<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu, zmyślona nazwa i klucz publiczny; własne odpowiedzi tylko wtedy, gdy zechcesz je udostępnić. Peery widzą Twój adres sieciowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The system stopped the training, probably because memory ran short.</source><translation>System zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
@@ -1999,10 +2005,12 @@
 <message><source>Too close to call: sharing %1, alone %2</source><translation>Zbyt blisko remisu: razem %1, osobno %2</translation></message>
 <message><source>Too early to say</source><translation>Za wcześnie, by ocenić</translation></message>
 <message><source>Too large</source><translation>Za duży</translation></message>
+<message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
+<message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
@@ -2090,7 +2098,9 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle nie zna wag w %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle nie trenuje skwantyzowanych modeli.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle działa przez serwery proxy WWW (HTTP), a nie przez SOCKS: wybierz taki albo żaden.</translation></message>
+<message><source>Waggle is going there; your model comes along.</source><translation>Waggle tam przechodzi; Twój model idzie razem.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
+<message><source>Waggle is starting.</source><translation>Waggle się uruchamia.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
@@ -2209,7 +2219,6 @@
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
-<message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Przy 8 mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
@@ -2253,6 +2262,7 @@
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Zobaczysz, co to za rój; nic nie dołączy, dopóki tego nie potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
+<message><source>You share</source><translation>Udostępniasz</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Bierzesz udział. Pierwsze odpowiedzi Twojego modelu będą ocenione po jego następnej rundzie, a odpowiedzi innych, gdy nadejdą.</translation></message>
 <message><source>You train %1</source><translation>Trenujesz %1</translation></message>
@@ -2330,6 +2340,7 @@
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Twoje poprzednie ustawienia są w %1; wszystko ma teraz wartości fabryczne.</translation></message>
+<message><source>Your swarms appear here in a few seconds.</source><translation>Twoje roje pojawią się tu za kilka sekund.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>W Twoim tygodniu nie ma na to godziny.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Twój tydzień pomija tę godzinę.</translation></message>
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
@@ -2403,8 +2414,8 @@
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
+<message><source>for example Fractions, Logic</source><translation>na przykład Fractions, Logic</translation></message>
 <message><source>for example blender, steam</source><translation>na przykład blender, steam</translation></message>
-<message><source>for example chain_sum, simple_fractions</source><translation>na przykład chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>

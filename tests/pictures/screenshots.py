@@ -156,10 +156,10 @@ def _agreeing(story: Story) -> Story:
     real = [peer for peer in state.peers.values() if peer.id not in invented]
     if state.days is None or not any(peer.used for peer in real):
         return story
-    left = state.days.all.learned - sum(peer.used for peer in state.peers.values() if peer.id in invented)
+    used = state.days.all.learned - sum(peer.used for peer in state.peers.values() if peer.id in invented)
     before = sum(peer.used for peer in real)
-    corrected = [replace(peer, used=peer.used * left // before) for peer in real if peer.used]
-    corrected[0] = replace(corrected[0], used=corrected[0].used + left - sum(peer.used for peer in corrected))
+    corrected = [replace(peer, used=peer.used * used // before) for peer in real if peer.used]
+    corrected[0] = replace(corrected[0], used=corrected[0].used + used - sum(peer.used for peer in corrected))
     fetched = [peer.groups_pulled for peer in state.peers.values() if peer.groups_pulled]
     now = story[-1].at
     days = replace(state.days, used_by=len(fetched), groups_pulled=sum(fetched), at=now)

@@ -16,6 +16,7 @@ from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseModel, ChooseSwarm, DecideTraining, ListModels, ListSwarms
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
@@ -107,6 +108,11 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window.redraw()
     swarms = window.pages.of(SwarmsPage)
     assert swarms._line.words() == "Choose the swarm in which your model trains."
+    assert (swarms._alone.isVisible(), swarms._ask_others.isVisible()) == (True, False)
+    (go,) = (button for button in swarms._list.findChildren(Button) if button.text() == "Train in Anna's home")
+    assert go.property("kind") == "primary"
+    swarms._alone.click()
+    assert [command.values for command in sent if isinstance(command, ChangeSettings)] == [{"swarm.solo": True}] * 2
     swarms.join_view.preview_known(ANNAS.charter)
     swarms.join_view._join(ANNAS.charter, None)
     assert [command.charter for command in sent if isinstance(command, ChooseSwarm)] == [ANNAS.charter]
