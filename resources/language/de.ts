@@ -40,11 +40,13 @@
 <message><source>%1 days</source><translation>%1 Tage</translation></message>
 <message><source>%1 did not return one float for each of %2 tokens.</source><translation>%1 gab nicht für jedes von %2 Token eine Zahl zurück.</translation></message>
 <message><source>%1 does not say which questions its members agree on.</source><translation>%1 sagt nicht, auf welche Fragen sich seine Mitglieder geeinigt haben.</translation></message>
+<message><source>%1 downloaded so far</source><translation>bisher %1 geladen</translation></message>
 <message><source>%1 has %2 characters, more than %3</source><translation>%1 hat %2 Zeichen, mehr als %3</translation></message>
 <message><source>%1 has %2 questions, more than %3.</source><translation>%1 hat %2 Fragen, mehr als %3.</translation></message>
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 hat nur GGUF-Dateien, von denen Waggle keine herunterlädt.</translation></message>
 <message><source>%1 has a scale of its own</source><translation>%1 hat eine eigene Skalierung</translation></message>
 <message><source>%1 has a tolerance, but the grader %2 uses none.</source><translation>%1 hat eine Toleranz, aber die Bewertung %2 benutzt keine.</translation></message>
+<message><source>%1 has changed since you trained it.</source><translation>%1 hat sich geändert, seit du es trainiert hast.</translation></message>
 <message><source>%1 has ended.</source><translation>%1 ist beendet.</translation></message>
 <message><source>%1 has its weights %2.</source><translation>%1 hat seine Gewichte %2.</translation></message>
 <message><source>%1 has no %2.</source><translation>%1 hat kein %2.</translation></message>
@@ -78,7 +80,6 @@
 <message><source>%1 is no file of a run: %2.</source><translation>%1 ist keine Datei eines Laufs: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 ist keine Datei mit Fragen.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 ist keine Adresse eines Gateways.</translation></message>
-<message><source>%1 is no longer the model that was trained here.</source><translation>%1 ist nicht mehr das Modell, das hier trainiert wurde.</translation></message>
 <message><source>%1 is no name for a model.</source><translation>%1 ist kein Name für ein Modell.</translation></message>
 <message><source>%1 is no number</source><translation>%1 ist keine Zahl</translation></message>
 <message><source>%1 is no peer's id.</source><translation>%1 ist keine Kennung eines Peers.</translation></message>
@@ -109,6 +110,7 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 nennt eine Stufe von %2, deren Antworten falsch sind.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 nennt eine Revision.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 braucht noch %2, und die Festplatte hat %3 frei.</translation></message>
+<message><source>%1 needs its licence accepted</source><translation>Für %1 muss die Lizenz angenommen werden</translation></message>
 <message><source>%1 of %2</source><translation>%1 von %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 von %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist anders: "%5".</translation></message>
@@ -117,20 +119,20 @@
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>%1 von %2 kam zweimal beschädigt an.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 von %2 Kern</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
+<message><source>%1 of %2 downloaded</source><translation>%1 von %2 geladen</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 questions answered.</source><translation>%1 von %2 Fragen beantwortet.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
+<message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>%1 von %n Tipp war richtig.</numerusform><numerusform>%1 von %n Tipps waren richtig.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 von 100 weniger als allein</translation></message>
 <message><source>%1 of 100 more than alone</source><translation>%1 von 100 mehr als allein</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 von 100 mit Peers, %2 allein nach ebenso vielen Runden. Der Unterschied kann Zufall sein.</translation></message>
 <message><source>%1 of all</source><translation>%1 von allen</translation></message>
-<message><source>%1 of it are here</source><translation>%1 davon sind hier</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
-<message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
@@ -202,6 +204,7 @@
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>%n Datei ließ sich nicht entfernen</numerusform><numerusform>%n Dateien ließen sich nicht entfernen</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n eigene Datei</numerusform><numerusform>%n eigene Dateien</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
+<message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n erste richtige Antwort kam, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform><numerusform>%n erste richtige Antworten kamen, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
@@ -224,7 +227,6 @@
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>%n Fachgebiet gewählt</numerusform><numerusform>%n Fachgebiete gewählt</numerusform></translation></message>
-<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>%n Fachgebiet wurde weitergegeben.</numerusform><numerusform>%n Fachgebiete wurden weitergegeben.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -235,11 +237,18 @@
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
+<message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
+<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Gib Waggle auf dem Computer, auf dem die Engine läuft, ein Zugriffstoken dieses Kontos: waggle token</translation></message>
+<message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
+<message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n hat deine Antworten geholt</numerusform><numerusform>; %n haben deine Antworten geholt</numerusform></translation></message>
+<message><source>; all easy</source><translation>; alle leicht</translation></message>
+<message><source>; all hard</source><translation>; alle schwer</translation></message>
+<message><source>; all standard</source><translation>; alle üblich</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -279,7 +288,6 @@
 <message><source>A right answer: %1</source><translation>Eine richtige Antwort: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Eine Runde stellt %n Frage</numerusform><numerusform>Eine Runde stellt %n Fragen</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Ein gespeicherter Stand war nicht lesbar: %1</translation></message>
-<message><source>A screen it draws may stutter above 50%.</source><translation>Ein Bildschirm an ihm kann über 50 % ruckeln.</translation></message>
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Eine Einstellung ist ein Wahrheitswert, eine Zahl, ein Text oder eine Liste.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Daraus lässt sich kein Schwarm machen: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Ein Schwarm hat höchstens vier Dateien mit Fragen.</translation></message>
@@ -288,20 +296,21 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
+<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Etwa %1 Antworten je Stunde in %2 GB, als Adapter</translation></message>
+<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Etwa %1 Antworten je Stunde in %2 GB, sparsam</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
-<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Nimm die Lizenz auf huggingface.co mit einem kostenlosen Konto an und hinterlege dann mit `waggle token` ein Token.</translation></message>
+<message><source>Access token</source><translation>Zugriffstoken</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
 <message><source>Adaptive</source><translation>Anpassend</translation></message>
 <message><source>Add a file of questions</source><translation>Datei mit Fragen hinzufügen</translation></message>
 <message><source>Add a file of questions...</source><translation>Datei mit Fragen hinzufügen …</translation></message>
 <message><source>Add some questions.</source><translation>Füge einige Fragen hinzu.</translation></message>
-<message><source>Address</source><translation>Adresse</translation></message>
 <message><source>Address of the status page</source><translation>Adresse der Statusseite</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adressen von Modellen sehen so aus: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, separated by commas.</source><translation>Adressen für den Anfang, durch Kommas getrennt.</translation></message>
 <message><source>Advanced</source><translation>Erweitert</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Nach %1 verdient dein Modell eine Belohnung von %2; der erste Wert bei neuen Fragen kommt noch</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Nach %1 beantwortet dein Modell %2 von %3 neuen Fragen richtig, also %4 bis %5 von 100</translation></message>
@@ -345,6 +354,7 @@
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Das schrieb ein untrainiertes Modell in acht Versuchen:</translation></message>
 <message><source>Announcement</source><translation>Ankündigung</translation></message>
 <message><source>Another computer takes part with this node's identity, and the two hold each other back.</source><translation>Ein anderer Computer nimmt mit der Identität dieses Knotens teil, und die beiden behindern sich.</translation></message>
+<message><source>Another computer that trains in your swarm.</source><translation>Ein anderer Computer, der in deinem Schwarm trainiert.</translation></message>
 <message><source>Another engine is running for this folder.</source><translation>Für diesen Ordner läuft schon eine Engine.</translation></message>
 <message><source>Another engine, or a seed, is running for this folder.</source><translation>Für diesen Ordner läuft schon eine Engine oder ein Seed.</translation></message>
 <message><source>Another model was chosen meanwhile.</source><translation>Inzwischen wurde ein anderes Modell gewählt.</translation></message>
@@ -360,7 +370,7 @@
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Jeder Text kann das Schlusstoken des Modells in %1 enthalten.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
-<message><source>Appearance</source><translation>Aussehen</translation></message>
+<message><source>Appearance and start</source><translation>Aussehen und Start</translation></message>
 <message><source>Apr</source><translation>Apr</translation></message>
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
@@ -408,8 +418,6 @@
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Vor seiner ersten Runde beantwortet dein Modell %2 von 100 neuen Fragen richtig</translation></message>
 <message><source>Begin anew</source><translation>Neu anfangen</translation></message>
 <message><source>Begin anew, or choose another model.</source><translation>Fang neu an oder wähle ein anderes Modell.</translation></message>
-<message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Fang neu an oder behalte das alte, dessen Gewichte gespeichert sind. Keines der Trainings geht verloren.</translation></message>
-<message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Fang neu an oder behalte, was das alte gelernt hat: Das kommt dann zu den neuen Gewichten hinzu. Keines der Trainings geht verloren.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Unter 100 % ruht es zwischen den Schritten.</translation></message>
 <message><source>Below: round %1, the last one before that.</source><translation>Darunter: Runde %1, die letzte davor.</translation></message>
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
@@ -417,6 +425,7 @@
 <message><source>Block</source><translation>Sperren</translation></message>
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
+<message><source>Both answered the same.</source><translation>Beide haben gleich geantwortet.</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -436,6 +445,7 @@
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
 <message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
+<message><source>Cannot tell</source><translation>Weiß nicht</translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
@@ -521,6 +531,7 @@
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Schließe andere Programme, oder senke learning.group_size.</translation></message>
 <message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Schließe andere Programme, oder senke learning.max_new_tokens.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Schließe andere Programme, oder erhöhe die Grenze offener Dateien (ulimit -n).</translation></message>
+<message><source>Close other programs, then race again.</source><translation>Schließ andere Programme, und starte den Wettlauf dann noch einmal.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Schließ andere Programme und versuch es noch einmal.</translation></message>
 <message><source>Close other programs.</source><translation>Schließe andere Programme.</translation></message>
 <message><source>Close that window first.</source><translation>Schließe zuerst dieses Fenster.</translation></message>
@@ -536,7 +547,9 @@
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Zahlen vergleichen</translation></message>
+<message><source>Computers that train on the same questions and share their answers.</source><translation>Computer, die mit denselben Fragen trainieren und ihre Antworten teilen.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Computer, die mit dir trainieren, stehen hier</translation></message>
+<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Computer, die zuerst nach anderen gefragt werden (Seeds). Durch Kommas getrennt.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
@@ -603,6 +616,7 @@
 <message><source>Dismiss</source><translation>Ausblenden</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Diesen Vorschlag ausblenden</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
+<message><source>Do not start Waggle</source><translation>Waggle nicht starten</translation></message>
 <message><source>Does everything work here?</source><translation>Funktioniert hier alles?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Verlangt es eine Anmeldung? Öffne eine Seite im Browser.</translation></message>
 <message><source>Does sharing help?</source><translation>Hilft das Teilen?</translation></message>
@@ -618,6 +632,7 @@
 <message><source>Download of the model</source><translation>Download des Modells</translation></message>
 <message><source>Downloaded models</source><translation>Geladene Modelle</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Heruntergeladene Modelle belegen %1; %2 sind frei</translation></message>
+<message><source>Downloading</source><translation>Wird geladen</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
 <message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Das Modell wird heruntergeladen: %1, noch %2.</translation></message>
@@ -688,6 +703,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Dieser Schritt wird beendet, dann wird geschlossen.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Dieser Schritt wird beendet, dann pausiert.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
+<message><source>First addresses</source><translation>Erste Adressen</translation></message>
 <message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
@@ -716,7 +732,7 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account needed</source><translation>Konto nötig</translation></message>
+<message><source>Free account needed</source><translation>Gratis-Konto nötig</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -733,6 +749,7 @@
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
+<message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Gib ihm einen Namen und wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
@@ -780,11 +797,12 @@
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
+<message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite „Du“ zeigt, wie.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; unter Du zeigt Energie, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
@@ -794,7 +812,7 @@
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>Dein Modell lernte dort aus der richtigen Antwort eines Peers, bevor es selbst eine fand. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
-<message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite „Du“ zeigt dann die Kosten.</translation></message>
+<message><source>In your currency. Energy on You then shows the cost.</source><translation>In deiner Währung. Unter Du zeigt Energie dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -832,6 +850,7 @@
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
+<message><source>It had played %1 of %2 rounds.</source><translation>Es waren %1 von %2 Runden gespielt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>Es ist eine Anzahl von Runden, 0 oder mehr.</translation></message>
@@ -843,13 +862,14 @@
 <message><source>It is incomplete.</source><translation>Er ist unvollständig.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Er ist unvollständig: %1.</translation></message>
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Man tritt ihm nur über seinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
+<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Es wusste das vor dem Training und hat in %n Runde gelernt, seine Antwort zu kennzeichnen.</numerusform><numerusform>Es wusste das vor dem Training und hat in %n Runden gelernt, seine Antwort zu kennzeichnen.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Das wusste es schon vor dem Training; nach %n Runde schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform><numerusform>Das wusste es schon vor dem Training; nach %n Runden schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
@@ -866,7 +886,6 @@
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
-<message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Es startet in einer Sekunde von selbst neu.</numerusform><numerusform>Es startet in %n Sekunden von selbst neu.</numerusform></translation></message>
@@ -897,7 +916,9 @@
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
+<message><source>Its files are new.</source><translation>Die Dateien sind neu.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
+<message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Bevor etwas beginnt, siehst du seine Fragen.</translation></message>
@@ -905,7 +926,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
-<message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Sein Training bleibt erhalten, kann aber mit diesen Dateien nicht weitergehen. Fang neu an oder leg die alten Dateien zurück.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>JSON-Zeilen (.jsonl) oder eine Tabelle (.csv): in jeder Zeile eine Frage und ihre Antwort.</translation></message>
@@ -922,9 +942,9 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Alles behalten</translation></message>
 <message><source>Keep my answers here</source><translation>Meine Antworten hier behalten</translation></message>
+<message><source>Keep my training</source><translation>Mein Training behalten</translation></message>
 <message><source>Keep running in the menu bar when closed</source><translation>Geschlossen in der Menüleiste weiterlaufen</translation></message>
 <message><source>Keep running in the tray when closed</source><translation>Geschlossen im Infobereich weiterlaufen</translation></message>
-<message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
 <message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
 <message><source>Keep training</source><translation>Weiter trainieren</translation></message>
@@ -961,6 +981,7 @@
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Lass die Toleranz weg oder wähle die Bewertung number.</translation></message>
 <message><source>Leaving?</source><translation>Du gehst?</translation></message>
 <message><source>Leg counting</source><translation>Beine zählen</translation></message>
+<message><source>Less than 1 Wh so far: a laptop takes that in about %1.</source><translation>Bisher weniger als 1 Wh: Ein Laptop braucht das in etwa %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
@@ -969,10 +990,11 @@
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
 <message><source>List</source><translation>Liste</translation></message>
+<message><source>Listen on</source><translation>Lauschen auf</translation></message>
 <message><source>Live</source><translation>Live</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA für dieses Modell braucht peft, und das ist nicht installiert.</translation></message>
+<message><source>Loading</source><translation>Wird geladen</translation></message>
 <message><source>Loading the model</source><translation>Das Modell wird geladen</translation></message>
-<message><source>Loading the models.</source><translation>Modelle werden geladen.</translation></message>
 <message><source>Log</source><translation>Protokoll</translation></message>
 <message><source>Logic</source><translation>Logik</translation></message>
 <message><source>Logs</source><translation>Protokolle</translation></message>
@@ -1006,6 +1028,7 @@
 <message><source>Made for</source><translation>Gedacht für</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Gemacht für Gespräche auf kleinen Geräten.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Gemacht, um auf gewöhnlichen Prozessoren schnell zu sein.</translation></message>
+<message><source>Make a token</source><translation>Token anlegen</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Mache ein Token mit Schreibrecht dafür, und hinterlege es mit `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Mache ihn beschreibbar; in einem Container über dessen Optionen. Um bis dahin allein zu trainieren, setze swarm.solo auf true.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Schaffe Platz auf dem Datenträger, oder bitte um einen größeren Anteil.</translation></message>
@@ -1059,7 +1082,6 @@
 <message><source>More questions from here on</source><translation>Ab hier mehr Fragen</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
-<message><source>Most likely words only</source><translation>Nur die wahrscheinlichsten Wörter</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Binde ihn zum Schreiben ein, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mute</source><translation>Stummschalten</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Den gewählten Peer stumm schalten oder sperren</translation></message>
@@ -1078,7 +1100,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Neither</source><translation>Keine</translation></message>
+<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Braucht mindestens %1 GB; %2 GB sind frei</translation></message>
+<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
@@ -1135,6 +1158,7 @@
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Keine deiner letzten Antworten konnte geteilt werden: Ihre Länge oder ein Zeichen darin darf nicht reisen.</translation></message>
 <message><source>Normal</source><translation>Normal</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Noch nicht gefragt, wer dort ist.</translation></message>
+<message><source>Not checked</source><translation>Nicht geprüft</translation></message>
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nicht jede Platte nimmt Sockets auf: Wähle mit --home einen Ordner auf einer anderen.</translation></message>
 <message><source>Not everything was removed</source><translation>Nicht alles wurde entfernt</translation></message>
@@ -1143,7 +1167,6 @@
 <message><source>Not quite: it is %1.</source><translation>Nicht ganz: Es ist %1.</translation></message>
 <message><source>Not read yet</source><translation>Noch nicht gelesen</translation></message>
 <message><source>Not reduced</source><translation>Normal</translation></message>
-<message><source>Not reduced: the system does not say</source><translation>Normal: das System sagt nichts</translation></message>
 <message><source>Not saved: %1</source><translation>Nicht gespeichert: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nicht gespeichert: %1 lässt sich nicht schreiben</translation></message>
 <message><source>Not set</source><translation>Nicht angegeben</translation></message>
@@ -1156,6 +1179,7 @@
 <message><source>Nothing here for this choice yet.</source><translation>Für diese Wahl ist noch nichts da.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nichts ist gewählt; alles bleibt.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Noch ist nichts zu vergleichen: Nimm teil, dann werden die Antworten deines Modells veröffentlicht und mit denen anderer verglichen, die teilnehmen.</translation></message>
+<message><source>Nothing is deleted.</source><translation>Nichts wird gelöscht.</translation></message>
 <message><source>Nothing is holding Waggle back.</source><translation>Nichts hält Waggle auf.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>In %1 ist noch nichts gespeichert.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nichts wird gesendet und nichts empfangen.</translation></message>
@@ -1165,7 +1189,6 @@
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
-<message><source>Nothing starts</source><translation>Nichts startet</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
 <message><source>Nothing was changed.</source><translation>Nichts wurde verändert.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Mit ihm wurde noch nichts getauscht.</translation></message>
@@ -1192,22 +1215,20 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
-<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
-<message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
-<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
+<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Bei %1 neuen Fragen lag Teilen %2-mal richtig und allein %3-mal.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
-<message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
-<message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
+<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Je ein Sechseck für %n Fachgebiete</numerusform></translation></message>
+<message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
@@ -1225,6 +1246,7 @@
 <message><source>Open an invite</source><translation>Eine Einladung öffnen</translation></message>
 <message><source>Open its invite again.</source><translation>Öffne seine Einladung noch einmal.</translation></message>
 <message><source>Open its invite first.</source><translation>Öffne zuerst seine Einladung.</translation></message>
+<message><source>Open its page</source><translation>Seite öffnen</translation></message>
 <message><source>Open or quit it here, in the menu bar.</source><translation>Öffne oder beende es hier, in der Menüleiste.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Öffne oder beende es hier, im Infobereich.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
@@ -1270,6 +1292,7 @@
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
+<message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
@@ -1410,6 +1433,7 @@
 <message><source>Saturday</source><translation>Samstag</translation></message>
 <message><source>Save</source><translation>Speichern</translation></message>
 <message><source>Save a share card</source><translation>Eine Karte zum Teilen speichern</translation></message>
+<message><source>Save and try again</source><translation>Speichern und erneut versuchen</translation></message>
 <message><source>Save as a file</source><translation>Als Datei speichern</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Speichere sie als UTF-8, oder benenne sie um.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Speichere sie als UTF-8.</translation></message>
@@ -1441,7 +1465,6 @@
 <message><source>See who was first</source><translation>Wer zuerst richtig lag</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
-<message><source>Seeds</source><translation>Seeds</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
@@ -1490,7 +1513,6 @@
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show less</source><translation>Weniger zeigen</translation></message>
-<message><source>Show more</source><translation>Mehr zeigen</translation></message>
 <message><source>Show question</source><translation>Frage zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
@@ -1527,13 +1549,13 @@
 <message><source>Standing</source><translation>Ruf</translation></message>
 <message><source>Start</source><translation>Starten</translation></message>
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
-<message><source>Start and end</source><translation>Start und Ende</translation></message>
 <message><source>Start another one with `run`.</source><translation>Starte eine andere mit `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
 <message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
@@ -1572,6 +1594,7 @@
 <message><source>Sums</source><translation>Summen</translation></message>
 <message><source>Sunday</source><translation>Sonntag</translation></message>
 <message><source>Survo</source><translation>Survo</translation></message>
+<message><source>Swarm</source><translation>Schwarm</translation></message>
 <message><source>Swarms</source><translation>Schwärme</translation></message>
 <message><source>Swarms and peers</source><translation>Schwärme und Peers</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Schwärme, die du kennst, sind beendet.</translation></message>
@@ -1582,6 +1605,7 @@
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>
+<message><source>System default (off)</source><translation>Systemstandard (aus)</translation></message>
 <message><source>Table</source><translation>Tabelle</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabelle (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Mach ein Bildschirmfoto des Codes.</translation></message>
@@ -1645,7 +1669,6 @@
 <message><source>The engine ended with code %1.</source><translation>Die Engine endete mit dem Code %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Die Engine hat geendet.</translation></message>
 <message><source>The engine is ending.</source><translation>Die Engine wird beendet.</translation></message>
-<message><source>The engine is going there; your model comes along.</source><translation>Die Engine geht dorthin; dein Modell kommt mit.</translation></message>
 <message><source>The engine is leaving.</source><translation>Die Engine geht gerade.</translation></message>
 <message><source>The engine is not running.</source><translation>Die Engine läuft nicht.</translation></message>
 <message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Die Engine läuft nicht. Die Schwärme, die du kennst, erscheinen hier, wenn sie wieder läuft.</translation></message>
@@ -1731,8 +1754,8 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Die Liste der Schwärme %1 lässt sich nicht beiseitelegen.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Die Liste der Schwärme %1 ist beschädigt.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Die Liste der Schwärme lässt sich nicht schreiben: %1.</translation></message>
-<message><source>The list of swarms could not be read, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme war nicht lesbar; Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
 <message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme ist weg; Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
+<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme war beschädigt. Waggle hat sie aus anderen Dateien neu angelegt.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Die Liste der Versionen ist nicht zu erreichen.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Die Liste der Versionen lässt sich nicht lesen.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Die Liste der Versionen ist nicht von den Machern von Waggle unterschrieben; sie wurde nicht beachtet.</translation></message>
@@ -1766,6 +1789,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Das fähigste hier; es braucht eine große Grafikkarte.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>So viel darf es höchstens senden und empfangen, je Richtung.</translation></message>
 <message><source>The most it may take.</source><translation>So viel darf es höchstens nehmen.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Die Netzadresse, auf der Waggle lauscht. 0.0.0.0: alle dieses Computers.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Das Netzwerk antwortet anstelle des Servers.</translation></message>
 <message><source>The network is metered.</source><translation>Das Netz ist getaktet.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Das Netz ist nicht mehr getaktet.</translation></message>
@@ -1775,8 +1799,7 @@
 <message><source>The network process ended while it started.</source><translation>Der Netzprozess endete beim Starten.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Es antwortet der neueste gespeicherte Stand.</translation></message>
 <message><source>The next right answer, yours or a peer's, appears here.</source><translation>Die nächste richtige Antwort, deine oder die eines Peers, steht dann hier.</translation></message>
-<message><source>The old one is kept as %1.</source><translation>Die alte bleibt als %1 erhalten.</translation></message>
-<message numerus="yes"><source>The old one was trained for %n rounds.</source><translation><numerusform>Das alte wurde %n Runde lang trainiert.</numerusform><numerusform>Das alte wurde %n Runden lang trainiert.</numerusform></translation></message>
+<message><source>The old one is kept beside it as %1.</source><translation>Die alte bleibt daneben als %1 erhalten.</translation></message>
 <message><source>The old training cannot continue with these files.</source><translation>Das alte Training kann mit diesen Dateien nicht weitergehen.</translation></message>
 <message><source>The one before it was used.</source><translation>Der davor wurde benutzt.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Der andere Computer antwortet nicht: Nichts wurde geändert.</translation></message>
@@ -1806,9 +1829,9 @@
 <message><source>The questions of %1 are not on this computer, and it trains alone.</source><translation>Die Fragen von %1 sind nicht auf diesem Computer, und er trainiert allein.</translation></message>
 <message><source>The questions of this swarm are not complete.</source><translation>Die Fragen dieses Schwarms sind nicht vollständig.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Die Fragen brauchen gepackt %1 Bytes.</translation></message>
-<message><source>The race ended by itself</source><translation>Der Wettlauf endete von selbst</translation></message>
 <message><source>The race has begun</source><translation>Das Rennen läuft</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Der Wettlauf sagte etwas Unbekanntes: %1.</translation></message>
+<message><source>The race stopped by itself</source><translation>Der Wettlauf brach von selbst ab</translation></message>
 <message><source>The report</source><translation>Der Bericht</translation></message>
 <message><source>The rounds before are kept.</source><translation>Die Runden davor sind gespeichert.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Die bisherigen Runden werden erfragt.</translation></message>
@@ -1833,7 +1856,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Die Datei der Optionen %1 ist zu lang.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Die Datei der Optionen lässt sich nicht lesen.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
-<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Aus welchem Anteil der Wahrscheinlichkeit Antworten gezogen werden (top p). Bei 1 aus der ganzen.</translation></message>
+<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Der Anteil der Wahrscheinlichkeit, aus dem Antworten gezogen werden, vom wahrscheinlichsten Wort an. Bei 1 aus allem.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
@@ -1845,8 +1868,7 @@
 <message><source>The swarm that you chose</source><translation>Der Schwarm, den du gewählt hast,</translation></message>
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
-<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells und ein erfundener Name. Andere sehen deine Internetadresse. Dateien und Gespräche bleiben hier.</translation></message>
-<message><source>The swarms you know appear here when the engine is ready.</source><translation>Die Schwärme, die du kennst, erscheinen hier, wenn die Engine bereit ist.</translation></message>
+<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells, ein erfundener Name und ein öffentlicher Schlüssel; eigene Antworten nur, wenn du sie teilen willst. Peers sehen deine Netzadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Der Tokenizer in %1 lässt sich gerade nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht umwandeln: %2.</translation></message>
@@ -1884,6 +1906,7 @@
 <message><source>There is nothing to decide.</source><translation>Es gibt nichts zu entscheiden.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Unter %1 ist schon etwas.</translation></message>
 <message><source>There is something in %1 already.</source><translation>In %1 ist schon etwas.</translation></message>
+<message><source>There is too little free memory for the race.</source><translation>Für den Wettlauf ist zu wenig Speicher frei.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Es ist zu wenig Speicher frei, um die Gewichte von jetzt zu kopieren.</translation></message>
 <message><source>There was no answer to believe:</source><translation>Es kam keine glaubhafte Antwort:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Dort nutzt waggle cuda --get die NVIDIA-Karte</translation></message>
@@ -1993,10 +2016,12 @@
 <message><source>Too close to call: sharing %1, alone %2</source><translation>Zu knapp für ein Urteil: Teilen %1, allein %2</translation></message>
 <message><source>Too early to say</source><translation>Noch zu früh</translation></message>
 <message><source>Too large</source><translation>Zu groß</translation></message>
+<message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>%1 statt des Anfängermodells trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
+<message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
@@ -2050,8 +2075,8 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
 <message><source>Unpack it first.</source><translation>Entpacke sie zuerst.</translation></message>
 <message><source>Until I am away</source><translation>Bis ich weg bin</translation></message>
-<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist als so viel.</translation></message>
-<message><source>Until it is plugged in.</source><translation>Bis er wieder am Netz ist.</translation></message>
+<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist.</translation></message>
+<message><source>Until it is plugged in.</source><translation>Bis der Computer wieder am Netz ist.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Bis die erste Runde gesichert ist, sind beide dasselbe Modell.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Bis morgen früh</translation></message>
 <message><source>Update Waggle to go on from it.</source><translation>Aktualisiere Waggle, um damit weiterzumachen.</translation></message>
@@ -2071,6 +2096,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 ist das neueste.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
+<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle prüft, ob es passt, bevor es die Gewichte lädt.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>
@@ -2086,7 +2112,9 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle kennt keine Gewichte in %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle trainiert keine quantisierten Modelle.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle geht durch Web-Proxys (HTTP), nicht durch SOCKS: Wähle einen solchen oder keinen.</translation></message>
+<message><source>Waggle is going there; your model comes along.</source><translation>Waggle wechselt dorthin; dein Modell kommt mit.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
+<message><source>Waggle is starting.</source><translation>Waggle startet.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
@@ -2183,10 +2211,10 @@
 <message><source>Where the backup lies</source><translation>Wo die Sicherung liegt</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert die Engine.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Von welchen Beispielen der Peers dein Modell lernt, und wie stark.</translation></message>
-<message><source>Which is better?</source><translation>Welche ist besser?</translation></message>
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
 <message><source>Which of them light up</source><translation>Was leuchtet auf</translation></message>
 <message><source>Which one is the model of now?</source><translation>Welche ist vom Modell von heute?</translation></message>
+<message><source>Which one is your model now?</source><translation>Welche ist von deinem Modell jetzt?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Während er trainiert. Der Bildschirm darf dunkel werden, und zugeklappt schläft er trotzdem.</translation></message>
 <message><source>While plugged in</source><translation>Am Netzteil</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
@@ -2195,6 +2223,7 @@
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who should it learn with?</source><translation>Mit wem soll es lernen?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
+<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Wer es gemacht hat, gibt es denen, die die Lizenz auf Hugging Face annehmen. Waggle zeigt, wie.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
@@ -2206,7 +2235,6 @@
 <message><source>Window and engine must be of one version.</source><translation>Fenster und Engine müssen von derselben Version sein.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Dein Modell bekam für %1 davon im Mittel %2 von 1. Beste Antwort:</translation></message>
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Bei 25 wird außer beim Starter nach Zeit gemessen, zuerst an wenigen Fragen.</translation></message>
-<message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Bei 8 weniger, wo eine Runde über zwei Minuten dauern würde.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>
@@ -2251,6 +2279,7 @@
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Du erreichst andere; es ist keine Adresse bekannt, an der sie diesen Computer erreichen könnten.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist; beigetreten wird erst, wenn du es sagst.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Du siehst, wessen Identität es ist, bevor sich etwas ändert. Die jetzige wird daneben aufbewahrt, nie überschrieben.</translation></message>
+<message><source>You share</source><translation>Du teilst</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Du hast zu dieser Frage schon eine Antwort geteilt.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Du nimmst teil. Die ersten Antworten deines Modells werden nach seiner nächsten Runde bewertet, die anderer, sobald sie kommen.</translation></message>
 <message><source>You train %1</source><translation>Du trainierst %1</translation></message>
@@ -2266,6 +2295,9 @@
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
 <message><source>You: %1</source><translation>Du: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>
+<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>Deine %n Runde Training kann zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform><numerusform>Deine %n Runden Training können zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
@@ -2320,11 +2352,13 @@
 <message><source>Your own answer</source><translation>Deine eigene Antwort</translation></message>
 <message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
 <message><source>Your own answers</source><translation>Deine eigenen Antworten</translation></message>
+<message><source>Your own model is not affected.</source><translation>Dein eigenes Modell ist nicht betroffen.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Eigene Watt, einen Preis und ein Tagesbudget wählst du in den Optionen.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Dein echter Name und deine E-Mail-Adresse</translation></message>
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Deine Optionen von vorher sind in %1; alles ist eingestellt wie bei der Auslieferung.</translation></message>
+<message><source>Your swarms appear here in a few seconds.</source><translation>Deine Schwärme erscheinen hier in ein paar Sekunden.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>Deine Woche hat keine Stunde dafür.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Deine Woche lässt diese Stunde aus.</translation></message>
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
@@ -2372,6 +2406,7 @@
 <message><source>as a chat with a worked example</source><translation>im Chat mit einem gelösten Beispiel</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
 <message><source>as a trend</source><translation>als Trend</translation></message>
+<message><source>as a trend, stopped after round %1</source><translation>als Trend, abgebrochen nach Runde %1</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
@@ -2395,11 +2430,12 @@
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
+<message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
+<message><source>for example Fractions, Logic</source><translation>zum Beispiel Fractions, Logic</translation></message>
 <message><source>for example blender, steam</source><translation>zum Beispiel blender, steam</translation></message>
-<message><source>for example chain_sum, simple_fractions</source><translation>zum Beispiel chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>gefälschte Ankündigung</translation></message>
 <message><source>forged answer sheet</source><translation>gefälschter Antwortbogen</translation></message>
 <message><source>forged statement of presence</source><translation>gefälschte Anwesenheitserklärung</translation></message>
@@ -2543,9 +2579,9 @@
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
-<message><source>of the new questions</source><translation>der neuen Fragen</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
+<message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
 <message><source>patterns</source><translation>Muster</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>Peer</numerusform><numerusform>Peers</numerusform></translation></message>
@@ -2577,7 +2613,7 @@
 <message><source>some of them take minutes</source><translation>manche dauern Minuten</translation></message>
 <message><source>ssh is missing on this computer.</source><translation>Auf diesem Computer fehlt ssh.</translation></message>
 <message><source>standard</source><translation>üblich</translation></message>
-<message><source>stopped</source><translation>angehalten</translation></message>
+<message><source>stopped by you</source><translation>von dir gestoppt</translation></message>
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
@@ -2661,8 +2697,8 @@
 <message><source>wrong</source><translation>falsch</translation></message>
 <message><source>wrong: %1</source><translation>falsch: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
-<message><source>your choice</source><translation>deine Wahl</translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
+<message><source>your guess</source><translation>dein Tipp</translation></message>
 <message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>dein Modell konnte aus %1 seiner %2 Beispiele lernen und nutzte %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>

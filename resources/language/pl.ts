@@ -40,11 +40,13 @@
 <message><source>%1 days</source><translation>%1 dni</translation></message>
 <message><source>%1 did not return one float for each of %2 tokens.</source><translation>%1 nie zwraca po jednej liczbie zmiennoprzecinkowej na token (tokeny: %2).</translation></message>
 <message><source>%1 does not say which questions its members agree on.</source><translation>%1 nie podaje, które pytania uzgodnili członkowie.</translation></message>
+<message><source>%1 downloaded so far</source><translation>pobrano dotąd %1</translation></message>
 <message><source>%1 has %2 characters, more than %3</source><translation>%1 ma ponad %3 znaków: %2</translation></message>
 <message><source>%1 has %2 questions, more than %3.</source><translation>%1 ma ponad %3 pytań: %2.</translation></message>
 <message><source>%1 has GGUF files only, of which Waggle downloads none.</source><translation>%1 ma tylko pliki GGUF, a takich Waggle nie pobiera.</translation></message>
 <message><source>%1 has a scale of its own</source><translation>%1 ma własną skalę</translation></message>
 <message><source>%1 has a tolerance, but the grader %2 uses none.</source><translation>%1 ma tolerancję, ale sposób oceny %2 jej nie używa.</translation></message>
+<message><source>%1 has changed since you trained it.</source><translation>%1 zmienił się od Twojego treningu.</translation></message>
 <message><source>%1 has ended.</source><translation>Zakończono: %1.</translation></message>
 <message><source>%1 has its weights %2.</source><translation>%1 ma wagi %2.</translation></message>
 <message><source>%1 has no %2.</source><translation>W %1 nie ma %2.</translation></message>
@@ -78,7 +80,6 @@
 <message><source>%1 is no file of a run: %2.</source><translation>%1 nie jest plikiem przebiegu: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
-<message><source>%1 is no longer the model that was trained here.</source><translation>%1 to już nie ten model, który był tu trenowany.</translation></message>
 <message><source>%1 is no name for a model.</source><translation>%1 nie nadaje się na nazwę modelu.</translation></message>
 <message><source>%1 is no number</source><translation>%1 nie jest liczbą</translation></message>
 <message><source>%1 is no peer's id.</source><translation>%1 nie jest identyfikatorem peera.</translation></message>
@@ -109,6 +110,7 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 wskazuje poziom %2 z błędnymi odpowiedziami.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 wskazuje rewizję.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 potrzebuje jeszcze %2, a na dysku wolne jest %3.</translation></message>
+<message><source>%1 needs its licence accepted</source><translation>%1 wymaga przyjęcia licencji</translation></message>
 <message><source>%1 of %2</source><translation>%1 z %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 z %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 z %2 odpowiedzi to %3; w wierszu %4 jest inaczej: „%5”.</translation></message>
@@ -117,20 +119,20 @@
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>Plik %1 z %2 dwa razy dotarł uszkodzony.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 z %2 rdzenia</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
+<message><source>%1 of %2 downloaded</source><translation>pobrano %1 z %2</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 questions answered.</source><translation>Odpowiedzi: %1 z %2 pytań.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
+<message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>Trafny %1 z %n typu.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 na 100 mniej niż samodzielnie</translation></message>
 <message><source>%1 of 100 more than alone</source><translation>%1 na 100 więcej niż samodzielnie</translation></message>
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
-<message><source>%1 of it are here</source><translation>pobrano %1</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
-<message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
@@ -202,6 +204,7 @@
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
+<message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n pierwsza poprawna odpowiedź przyszła po nauce od innej kopii.</numerusform><numerusform>%n pierwsze poprawne odpowiedzi przyszły po nauce od innej kopii.</numerusform><numerusform>%n pierwszych poprawnych odpowiedzi przyszło po nauce od innej kopii.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
@@ -224,7 +227,6 @@
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
 <message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>Wybrano %n specjalność</numerusform><numerusform>Wybrano %n specjalności</numerusform><numerusform>Wybrano %n specjalności</numerusform></translation></message>
-<message numerus="yes"><source>%n specialties were passed on.</source><translation><numerusform>Przekazano %n specjalność.</numerusform><numerusform>Przekazano %n specjalności.</numerusform><numerusform>Przekazano %n specjalności.</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
@@ -235,11 +237,18 @@
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
+<message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
+<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Na komputerze, na którym działa silnik, podaj Waggle token dostępu tego konta: waggle token</translation></message>
+<message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
+<message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n pobrał Twoje odpowiedzi</numerusform><numerusform>; %n pobrały Twoje odpowiedzi</numerusform><numerusform>; %n pobrało Twoje odpowiedzi</numerusform></translation></message>
+<message><source>; all easy</source><translation>; wszystkie łatwe</translation></message>
+<message><source>; all hard</source><translation>; wszystkie trudne</translation></message>
+<message><source>; all standard</source><translation>; wszystkie standardowe</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -279,7 +288,6 @@
 <message><source>A right answer: %1</source><translation>Poprawna odpowiedź: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Nie udało się odczytać zapisanego stanu: %1</translation></message>
-<message><source>A screen it draws may stutter above 50%.</source><translation>Powyżej 50 % obraz na podłączonym ekranie może się zacinać.</translation></message>
 <message><source>A setting is a truth value, a number, a text or a list.</source><translation>Ustawienie to wartość logiczna, liczba, tekst albo lista.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Z tego nie powstanie rój: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
@@ -288,20 +296,21 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
+<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, jako adapter</translation></message>
+<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, oszczędnie</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50% ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
-<message><source>Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`.</source><translation>Zaakceptuj licencję na huggingface.co, używając darmowego konta, a potem zapisz swój token poleceniem `waggle token`.</translation></message>
+<message><source>Access token</source><translation>Token dostępu</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
 <message><source>Adaptive</source><translation>Adaptacyjnie</translation></message>
 <message><source>Add a file of questions</source><translation>Dodaj plik z pytaniami</translation></message>
 <message><source>Add a file of questions...</source><translation>Dodaj plik z pytaniami...</translation></message>
 <message><source>Add some questions.</source><translation>Dodaj kilka pytań.</translation></message>
-<message><source>Address</source><translation>Adres</translation></message>
 <message><source>Address of the status page</source><translation>Adres strony stanu</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adresy modeli wyglądają tak: huggingface.co/OWNER/NAME.</translation></message>
-<message><source>Addresses to begin with, separated by commas.</source><translation>Adresy na początek, oddzielone przecinkami.</translation></message>
 <message><source>Advanced</source><translation>Zaawansowane</translation></message>
 <message><source>After %1 your model earns a reward of %2; its first score on new questions is still to come</source><translation>Za Twoim modelem %1: zdobywa nagrodę %2, a pierwszy wynik na nowych pytaniach dopiero przed nim</translation></message>
 <message><source>After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 z %3 nowych pytań, czyli szacunkowo od %4 do %5 na 100</translation></message>
@@ -345,6 +354,7 @@
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Tak napisał niewytrenowany model w ośmiu próbach:</translation></message>
 <message><source>Announcement</source><translation>Ogłoszenie</translation></message>
 <message><source>Another computer takes part with this node's identity, and the two hold each other back.</source><translation>Inny komputer używa tożsamości tego węzła i oba sobie przeszkadzają.</translation></message>
+<message><source>Another computer that trains in your swarm.</source><translation>Inny komputer, który trenuje w Twoim roju.</translation></message>
 <message><source>Another engine is running for this folder.</source><translation>W tym folderze działa już inny silnik.</translation></message>
 <message><source>Another engine, or a seed, is running for this folder.</source><translation>W tym folderze działa już inny silnik albo węzeł startowy.</translation></message>
 <message><source>Another model was chosen meanwhile.</source><translation>W międzyczasie wybrano inny model.</translation></message>
@@ -360,7 +370,7 @@
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
-<message><source>Appearance</source><translation>Wygląd</translation></message>
+<message><source>Appearance and start</source><translation>Wygląd i start</translation></message>
 <message><source>Apr</source><translation>kwi</translation></message>
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
@@ -408,8 +418,6 @@
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Przed pierwszą rundą Twój model odpowiada dobrze na %2 ze 100 nowych pytań</translation></message>
 <message><source>Begin anew</source><translation>Zacznij od nowa</translation></message>
 <message><source>Begin anew, or choose another model.</source><translation>Zacznij od nowa albo wybierz inny model.</translation></message>
-<message><source>Begin anew, or keep the old one, whose weights are saved. Neither training is lost.</source><translation>Zacznij od nowa albo zostaw stary, którego wagi są zapisane. Żaden trening nie przepadnie.</translation></message>
-<message><source>Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost.</source><translation>Zacznij od nowa albo zachowaj to, czego nauczył się stary: trafi to do nowych wag. Żaden trening nie przepadnie.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Poniżej 100 % odpoczywa między krokami.</translation></message>
 <message><source>Below: round %1, the last one before that.</source><translation>Poniżej: runda %1, ostatnia przed tym.</translation></message>
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
@@ -417,6 +425,7 @@
 <message><source>Block</source><translation>Zablokuj</translation></message>
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
+<message><source>Both answered the same.</source><translation>Oba odpowiedziały tak samo.</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -436,6 +445,7 @@
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
 <message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
+<message><source>Cannot tell</source><translation>Trudno powiedzieć</translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -521,6 +531,7 @@
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Zamknij inne programy albo zmniejsz learning.group_size.</translation></message>
 <message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Zamknij inne programy albo zmniejsz learning.max_new_tokens.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Zamknij inne programy albo zwiększ limit otwartych plików (ulimit -n).</translation></message>
+<message><source>Close other programs, then race again.</source><translation>Zamknij inne programy i uruchom wyścig ponownie.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Zamknij inne programy i spróbuj ponownie.</translation></message>
 <message><source>Close other programs.</source><translation>Zamknij inne programy.</translation></message>
 <message><source>Close that window first.</source><translation>Najpierw zamknij tamto okno.</translation></message>
@@ -536,7 +547,9 @@
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
+<message><source>Computers that train on the same questions and share their answers.</source><translation>Komputery, które trenują na tych samych pytaniach i dzielą się odpowiedziami.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Tu pojawią się komputery, które trenują z Tobą</translation></message>
+<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Komputery pytane najpierw o inne (seedy). Oddzielone przecinkami.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
@@ -603,6 +616,7 @@
 <message><source>Dismiss</source><translation>Ukryj</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Ukryj tę propozycję</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
+<message><source>Do not start Waggle</source><translation>Nie uruchamiaj Waggle</translation></message>
 <message><source>Does everything work here?</source><translation>Czy wszystko tu działa?</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
@@ -618,6 +632,7 @@
 <message><source>Download of the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloaded models</source><translation>Pobrane modele</translation></message>
 <message><source>Downloaded models take %1; %2 are free</source><translation>Pobrane modele zajmują %1; wolne: %2</translation></message>
+<message><source>Downloading</source><translation>Pobieranie</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
 <message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Pobieranie modelu: %1, zostało: %2.</translation></message>
@@ -688,6 +703,7 @@
 <message><source>Finishing this step, then closing.</source><translation>Kończenie tego kroku, potem zamknięcie.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Kończenie tego kroku, potem pauza.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
+<message><source>First addresses</source><translation>Pierwsze adresy</translation></message>
 <message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
@@ -716,7 +732,7 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Free account needed</source><translation>Wymaga konta</translation></message>
+<message><source>Free account needed</source><translation>Bezpłatne konto</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
@@ -733,6 +749,7 @@
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
+<message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
@@ -780,11 +797,12 @@
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
+<message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. W innym razie są szacowane; strona „Ty” pokazuje jak.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; Energia na stronie Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
@@ -794,7 +812,7 @@
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>W każdej z nich Twój model uczył się z dobrej odpowiedzi peera, zanim sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
-<message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona „Ty” pokaże wtedy koszt.</translation></message>
+<message><source>In your currency. Energy on You then shows the cost.</source><translation>W Twojej walucie. Energia na stronie Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -832,6 +850,7 @@
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
+<message><source>It had played %1 of %2 rounds.</source><translation>Rozegrano %1 z %2 rund.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>To liczba rund, 0 lub więcej.</translation></message>
@@ -843,13 +862,14 @@
 <message><source>It is incomplete.</source><translation>Jest niekompletny.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Jest niekompletny: %1.</translation></message>
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Dołącza się do niego tylko przez link, a linku nie da się cofnąć.</translation></message>
+<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training, and learned to mark its answer in %n rounds.</source><translation><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rundy.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform><numerusform>Wiedział to przed treningiem, a oznaczać odpowiedź nauczył się w ciągu %n rund.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Wiedział to przed treningiem; po %n rundzie pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
@@ -866,7 +886,6 @@
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Często znajduje odpowiedź, ale jej nie oznacza, więc się nie liczy. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
-<message><source>It said nothing about why. Try again.</source><translation>Nie podano przyczyny. Spróbuj ponownie.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę uruchomi się samo.</numerusform><numerusform>Za %n sekundy uruchomi się samo.</numerusform><numerusform>Za %n sekund uruchomi się samo.</numerusform></translation></message>
@@ -897,7 +916,9 @@
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
+<message><source>Its files are new.</source><translation>Jego pliki są nowe.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
+<message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
@@ -905,7 +926,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
-<message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Jego trening jest zachowany, ale z tymi plikami nie może trwać dalej. Zacznij od nowa albo przywróć stare pliki.</translation></message>
 <message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>Wiersze JSON (.jsonl) lub tabela (.csv): w każdym wierszu pytanie i odpowiedź.</translation></message>
@@ -922,9 +942,9 @@
 <message><source>Kakurasu</source><translation>Kakurasu</translation></message>
 <message><source>Keep everything</source><translation>Zachowaj wszystko</translation></message>
 <message><source>Keep my answers here</source><translation>Zostaw moje odpowiedzi tutaj</translation></message>
+<message><source>Keep my training</source><translation>Zachowaj mój trening</translation></message>
 <message><source>Keep running in the menu bar when closed</source><translation>Po zamknięciu działaj na pasku menu</translation></message>
 <message><source>Keep running in the tray when closed</source><translation>Po zamknięciu działaj w zasobniku</translation></message>
-<message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
 <message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
 <message><source>Keep training</source><translation>Trenuj dalej</translation></message>
@@ -961,6 +981,7 @@
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Pomiń tolerancję albo wybierz ocenę number.</translation></message>
 <message><source>Leaving?</source><translation>Odchodzisz?</translation></message>
 <message><source>Leg counting</source><translation>Liczenie nóg</translation></message>
+<message><source>Less than 1 Wh so far: a laptop takes that in about %1.</source><translation>Dotąd mniej niż 1 Wh: laptop zużywa tyle w około %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
@@ -969,10 +990,11 @@
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
 <message><source>List</source><translation>Lista</translation></message>
+<message><source>Listen on</source><translation>Nasłuchuj na</translation></message>
 <message><source>Live</source><translation>Na żywo</translation></message>
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA dla tego modelu wymaga peft, a nie jest zainstalowane.</translation></message>
+<message><source>Loading</source><translation>Wczytywanie</translation></message>
 <message><source>Loading the model</source><translation>Wczytywanie modelu</translation></message>
-<message><source>Loading the models.</source><translation>Wczytywanie modeli.</translation></message>
 <message><source>Log</source><translation>Dziennik</translation></message>
 <message><source>Logic</source><translation>Logika</translation></message>
 <message><source>Logs</source><translation>Dzienniki</translation></message>
@@ -1006,6 +1028,7 @@
 <message><source>Made for</source><translation>Zalecany model</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Stworzony do rozmów na małych urządzeniach.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Stworzony z myślą o szybkości na zwykłych procesorach.</translation></message>
+<message><source>Make a token</source><translation>Utwórz token</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Utwórz token z prawem zapisu i zapisz go poleceniem `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Włącz zapis; w kontenerze przez jego opcje. Aby do tego czasu trenować solo, ustaw swarm.solo na true.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Zwolnij miejsce na dysku albo poproś o większy przydział.</translation></message>
@@ -1059,7 +1082,6 @@
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
-<message><source>Most likely words only</source><translation>Tylko najbardziej prawdopodobne słowa</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Wycisz lub zablokuj wybranego peera</translation></message>
@@ -1078,7 +1100,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Neither</source><translation>Żadna</translation></message>
+<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Potrzeba co najmniej %1 GB; wolne jest %2 GB</translation></message>
+<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
@@ -1135,6 +1158,7 @@
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Żadnej z Twoich ostatnich odpowiedzi nie można było udostępnić: ich rozmiar lub któryś znak na to nie pozwala.</translation></message>
 <message><source>Normal</source><translation>Normalny</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Jeszcze nie pytano, kto tam jest.</translation></message>
+<message><source>Not checked</source><translation>Nie sprawdzono</translation></message>
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nie każdy dysk obsługuje gniazda: wybierz folder na innym przez --home.</translation></message>
 <message><source>Not everything was removed</source><translation>Nie wszystko zostało usunięte</translation></message>
@@ -1143,7 +1167,6 @@
 <message><source>Not quite: it is %1.</source><translation>Nie całkiem: to %1.</translation></message>
 <message><source>Not read yet</source><translation>Jeszcze nie odczytano</translation></message>
 <message><source>Not reduced</source><translation>Zwykły</translation></message>
-<message><source>Not reduced: the system does not say</source><translation>Zwykły: system nic nie podaje</translation></message>
 <message><source>Not saved: %1</source><translation>Nie zapisano: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nie zapisano: nie można zapisać %1</translation></message>
 <message><source>Not set</source><translation>Nie podano</translation></message>
@@ -1156,6 +1179,7 @@
 <message><source>Nothing here for this choice yet.</source><translation>Dla tego wyboru nic tu jeszcze nie ma.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nic nie wybrano; wszystko zostaje.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Nie ma jeszcze czego porównać: weź udział, a odpowiedzi Twojego modelu zostaną opublikowane i porównane z odpowiedziami innych uczestników.</translation></message>
+<message><source>Nothing is deleted.</source><translation>Nic nie zostanie usunięte.</translation></message>
 <message><source>Nothing is holding Waggle back.</source><translation>Nic nie wstrzymuje Waggle.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>W %1 nic jeszcze nie zapisano.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nic nie jest wysyłane ani odbierane.</translation></message>
@@ -1165,7 +1189,6 @@
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
-<message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
 <message><source>Nothing was changed.</source><translation>Nic nie zostało zmienione.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Nie było z nim jeszcze żadnej wymiany.</translation></message>
@@ -1192,22 +1215,20 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
-<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Z %1 nowych pytań dobrze odpowiedziano na %2 przy dzieleniu się i na %3 w pojedynkę.</translation></message>
-<message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
-<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
+<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Na %1 nowych pytań dzielenie się miało rację %2 razy, a nauka w pojedynkę %3 razy.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
-<message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
-<message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
+<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform></translation></message>
+<message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
@@ -1225,6 +1246,7 @@
 <message><source>Open an invite</source><translation>Otwórz zaproszenie</translation></message>
 <message><source>Open its invite again.</source><translation>Otwórz jego zaproszenie ponownie.</translation></message>
 <message><source>Open its invite first.</source><translation>Najpierw otwórz jego zaproszenie.</translation></message>
+<message><source>Open its page</source><translation>Otwórz stronę</translation></message>
 <message><source>Open or quit it here, in the menu bar.</source><translation>Otworzysz i zakończysz je tutaj, na pasku menu.</translation></message>
 <message><source>Open or quit it here, in the tray.</source><translation>Otworzysz i zakończysz je tutaj, w zasobniku.</translation></message>
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
@@ -1270,6 +1292,7 @@
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
+<message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
@@ -1410,6 +1433,7 @@
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
 <message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
+<message><source>Save and try again</source><translation>Zapisz i spróbuj ponownie</translation></message>
 <message><source>Save as a file</source><translation>Zapisz jako plik</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Zapisz go jako UTF-8 albo zmień mu nazwę.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Zapisz go jako UTF-8.</translation></message>
@@ -1441,7 +1465,6 @@
 <message><source>See who was first</source><translation>Zobacz, kto był pierwszy</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
-<message><source>Seeds</source><translation>Węzły startowe</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
@@ -1490,7 +1513,6 @@
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show less</source><translation>Pokaż mniej</translation></message>
-<message><source>Show more</source><translation>Pokaż więcej</translation></message>
 <message><source>Show question</source><translation>Pokaż pytanie</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
@@ -1527,13 +1549,13 @@
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
-<message><source>Start and end</source><translation>Początek i koniec</translation></message>
 <message><source>Start another one with `run`.</source><translation>Uruchom inny przez `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1572,6 +1594,7 @@
 <message><source>Sums</source><translation>Sumy</translation></message>
 <message><source>Sunday</source><translation>Niedziela</translation></message>
 <message><source>Survo</source><translation>Survo</translation></message>
+<message><source>Swarm</source><translation>Rój</translation></message>
 <message><source>Swarms</source><translation>Roje</translation></message>
 <message><source>Swarms and peers</source><translation>Roje i peery</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Znane Ci roje się zakończyły.</translation></message>
@@ -1582,6 +1605,7 @@
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
+<message><source>System default (off)</source><translation>Domyślnie jak w systemie (wył.)</translation></message>
 <message><source>Table</source><translation>Tabela</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabela (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Zrób zrzut ekranu z kodem.</translation></message>
@@ -1645,7 +1669,6 @@
 <message><source>The engine ended with code %1.</source><translation>Silnik zakończył pracę z kodem %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Silnik zakończył pracę.</translation></message>
 <message><source>The engine is ending.</source><translation>Silnik kończy pracę.</translation></message>
-<message><source>The engine is going there; your model comes along.</source><translation>Silnik tam przechodzi; Twój model idzie z nim.</translation></message>
 <message><source>The engine is leaving.</source><translation>Silnik właśnie wychodzi.</translation></message>
 <message><source>The engine is not running.</source><translation>Silnik nie działa.</translation></message>
 <message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Silnik nie działa. Znane Ci roje pojawią się tutaj, gdy znów ruszy.</translation></message>
@@ -1731,8 +1754,8 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Nie można odłożyć na bok listy rojów %1.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Lista rojów %1 jest uszkodzona.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Nie można zapisać listy rojów: %1.</translation></message>
-<message><source>The list of swarms could not be read, so Waggle rebuilt it from other files.</source><translation>Nie udało się odczytać listy rojów, więc Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Lista rojów zniknęła, więc Waggle odtworzył ją z innych plików.</translation></message>
+<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Lista rojów była uszkodzona, więc Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Lista wersji jest niedostępna.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Nie można odczytać listy wersji.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Lista wersji nie jest podpisana przez twórców Waggle, więc została pominięta.</translation></message>
@@ -1766,6 +1789,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Najzdolniejszy z dostępnych; potrzebuje dużej karty graficznej.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>Tyle najwyżej może wysyłać i tyle samo odbierać.</translation></message>
 <message><source>The most it may take.</source><translation>Tyle najwyżej może zająć.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Adres sieciowy, na którym Waggle nasłuchuje. 0.0.0.0: wszystkie adresy komputera.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Zamiast serwera odpowiada sieć.</translation></message>
 <message><source>The network is metered.</source><translation>Sieć jest taryfowa.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Sieć nie jest już taryfowa.</translation></message>
@@ -1775,8 +1799,7 @@
 <message><source>The network process ended while it started.</source><translation>Proces sieciowy zakończył się podczas uruchamiania.</translation></message>
 <message><source>The newest saved state answers.</source><translation>Odpowiada najnowszy zapisany stan.</translation></message>
 <message><source>The next right answer, yours or a peer's, appears here.</source><translation>Tutaj pojawi się następna poprawna odpowiedź, Twoja albo peera.</translation></message>
-<message><source>The old one is kept as %1.</source><translation>Poprzednia wersja została zachowana jako %1.</translation></message>
-<message numerus="yes"><source>The old one was trained for %n rounds.</source><translation><numerusform>Poprzedni trenował przez %n rundę.</numerusform><numerusform>Poprzedni trenował przez %n rundy.</numerusform><numerusform>Poprzedni trenował przez %n rund.</numerusform></translation></message>
+<message><source>The old one is kept beside it as %1.</source><translation>Poprzednia wersja pozostała obok jako %1.</translation></message>
 <message><source>The old training cannot continue with these files.</source><translation>Z tymi plikami nie można kontynuować poprzedniego treningu.</translation></message>
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
@@ -1806,9 +1829,9 @@
 <message><source>The questions of %1 are not on this computer, and it trains alone.</source><translation>Pytań z %1 nie ma na tym komputerze, a trenuje on w pojedynkę.</translation></message>
 <message><source>The questions of this swarm are not complete.</source><translation>Pytania tego roju nie są kompletne.</translation></message>
 <message><source>The questions take %1 bytes when compressed.</source><translation>Rozmiar pytań po kompresji w bajtach: %1.</translation></message>
-<message><source>The race ended by itself</source><translation>Wyścig zakończył się sam</translation></message>
 <message><source>The race has begun</source><translation>Wyścig ruszył</translation></message>
 <message><source>The race said something unknown: %1.</source><translation>Wyścig wysłał coś nieznanego: %1.</translation></message>
+<message><source>The race stopped by itself</source><translation>Wyścig przerwał się sam</translation></message>
 <message><source>The report</source><translation>Raport</translation></message>
 <message><source>The rounds before are kept.</source><translation>Wcześniejsze rundy są zachowane.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Trwa pobieranie dotychczasowych rund.</translation></message>
@@ -1833,7 +1856,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Plik ustawień %1 jest za długi.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Nie można odczytać pliku ustawień.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
-<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi (top p). Przy 1 – z całości.</translation></message>
+<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi, od najbardziej prawdopodobnego słowa. Przy 1 z całości.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
@@ -1845,8 +1868,7 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
-<message><source>The swarm's questions with your model's answers, and a made-up name. Others see your internet address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu i wymyślona nazwa. Inni widzą Twój adres internetowy. Pliki i rozmowy zostają tutaj.</translation></message>
-<message><source>The swarms you know appear here when the engine is ready.</source><translation>Znane Ci roje pojawią się tutaj, gdy silnik będzie gotowy.</translation></message>
+<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu, zmyślona nazwa i klucz publiczny; własne odpowiedzi tylko wtedy, gdy zechcesz je udostępnić. Peery widzą Twój adres sieciowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Nie można przekonwertować tokenizera w %1: %2.</translation></message>
@@ -1884,6 +1906,7 @@
 <message><source>There is nothing to decide.</source><translation>Nie ma o czym decydować.</translation></message>
 <message><source>There is something at %1 already.</source><translation>Pod %1 już coś jest.</translation></message>
 <message><source>There is something in %1 already.</source><translation>W %1 już coś jest.</translation></message>
+<message><source>There is too little free memory for the race.</source><translation>Na wyścig jest za mało wolnej pamięci.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Za mało wolnej pamięci, by skopiować bieżące wagi.</translation></message>
 <message><source>There was no answer to believe:</source><translation>Brak wiarygodnej odpowiedzi:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Tam waggle cuda --get włącza kartę NVIDIA</translation></message>
@@ -1993,10 +2016,12 @@
 <message><source>Too close to call: sharing %1, alone %2</source><translation>Zbyt blisko remisu: razem %1, osobno %2</translation></message>
 <message><source>Too early to say</source><translation>Za wcześnie, by ocenić</translation></message>
 <message><source>Too large</source><translation>Za duży</translation></message>
+<message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
+<message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
@@ -2071,6 +2096,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 to najnowsza wersja.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
+<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle sprawdza, czy model się mieści, zanim pobierze wagi.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>
@@ -2086,7 +2112,9 @@
 <message><source>Waggle does not know weights in %1.</source><translation>Waggle nie zna wag w %1.</translation></message>
 <message><source>Waggle does not train quantised models.</source><translation>Waggle nie trenuje skwantyzowanych modeli.</translation></message>
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle działa przez serwery proxy WWW (HTTP), a nie przez SOCKS: wybierz taki albo żaden.</translation></message>
+<message><source>Waggle is going there; your model comes along.</source><translation>Waggle tam przechodzi; Twój model idzie razem.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
+<message><source>Waggle is starting.</source><translation>Waggle się uruchamia.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
@@ -2183,10 +2211,10 @@
 <message><source>Where the backup lies</source><translation>Gdzie jest kopia zapasowa</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Z których przykładów od peerów uczy się Twój model i jak mocno.</translation></message>
-<message><source>Which is better?</source><translation>Która jest lepsza?</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
+<message><source>Which one is your model now?</source><translation>Która jest od Twojego obecnego modelu?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Gdy trenuje. Ekran może zgasnąć, a po zamknięciu pokrywy komputer i tak zaśnie.</translation></message>
 <message><source>While plugged in</source><translation>Przy zasilaniu z sieci</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
@@ -2195,6 +2223,7 @@
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
+<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Autorzy dają go tym, którzy przyjmą licencję na Hugging Face. Waggle pokaże jak.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
@@ -2206,7 +2235,6 @@
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
 <message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
-<message><source>With 8, fewer where a round would take more than two minutes.</source><translation>Przy 8 mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
@@ -2251,6 +2279,7 @@
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
 <message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Zobaczysz, co to za rój; nic nie dołączy, dopóki tego nie potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
+<message><source>You share</source><translation>Udostępniasz</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Bierzesz udział. Pierwsze odpowiedzi Twojego modelu będą ocenione po jego następnej rundzie, a odpowiedzi innych, gdy nadejdą.</translation></message>
 <message><source>You train %1</source><translation>Trenujesz %1</translation></message>
@@ -2266,6 +2295,9 @@
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
 <message><source>You: %1</source><translation>Ty: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>
+<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>%n rundę Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rundy Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rund Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być z nimi kontynuowana. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być z nimi kontynuowane. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być z nimi kontynuowanych. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
@@ -2320,11 +2352,13 @@
 <message><source>Your own answer</source><translation>Twoja własna odpowiedź</translation></message>
 <message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Twoja własna odpowiedź, udostępniona i oznaczona jako ludzka. Twój model się z niej nie uczy.</translation></message>
 <message><source>Your own answers</source><translation>Twoje własne odpowiedzi</translation></message>
+<message><source>Your own model is not affected.</source><translation>Twój własny model jest nietknięty.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Własne waty, cenę i dzienny limit wybierzesz w Ustawieniach.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Twoje prawdziwe nazwisko i adres e-mail</translation></message>
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Twoje poprzednie ustawienia są w %1; wszystko ma teraz wartości fabryczne.</translation></message>
+<message><source>Your swarms appear here in a few seconds.</source><translation>Twoje roje pojawią się tu za kilka sekund.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>W Twoim tygodniu nie ma na to godziny.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Twój tydzień pomija tę godzinę.</translation></message>
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
@@ -2372,6 +2406,7 @@
 <message><source>as a chat with a worked example</source><translation>w rozmowie z rozwiązanym przykładem</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
 <message><source>as a trend</source><translation>jako trend</translation></message>
+<message><source>as a trend, stopped after round %1</source><translation>jako trend, przerwany po rundzie %1</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
@@ -2395,11 +2430,12 @@
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
+<message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
+<message><source>for example Fractions, Logic</source><translation>na przykład Fractions, Logic</translation></message>
 <message><source>for example blender, steam</source><translation>na przykład blender, steam</translation></message>
-<message><source>for example chain_sum, simple_fractions</source><translation>na przykład chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
@@ -2543,9 +2579,9 @@
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
-<message><source>of the new questions</source><translation>nowych pytań</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
+<message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
 <message><source>patterns</source><translation>wzorce</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>peer</numerusform><numerusform>peery</numerusform><numerusform>peerów</numerusform></translation></message>
@@ -2577,7 +2613,7 @@
 <message><source>some of them take minutes</source><translation>niektóre z nich trwają minuty</translation></message>
 <message><source>ssh is missing on this computer.</source><translation>Na tym komputerze brakuje ssh.</translation></message>
 <message><source>standard</source><translation>standardowy</translation></message>
-<message><source>stopped</source><translation>zatrzymano</translation></message>
+<message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
@@ -2661,8 +2697,8 @@
 <message><source>wrong</source><translation>źle</translation></message>
 <message><source>wrong: %1</source><translation>źle: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
-<message><source>your choice</source><translation>twój wybór</translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
+<message><source>your guess</source><translation>Twój typ</translation></message>
 <message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>Twój model mógł uczyć się z %1 z jego %2 przykładów i wykorzystał %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>

@@ -74,7 +74,7 @@ def test_other_numbers_ask_also_after_a_kill_and_the_old_one_can_be_kept(model, 
         assert changed_after.rounds == changed.rounds > 0
         assert main.main(["ctl", "--home", str(tmp_path / "home"), "status"]) == 0
         printed = capsys.readouterr().out
-        assert "Waiting for you: model is no longer the model that was trained here." in printed
+        assert "Waiting for you: model has changed since you trained it." in printed
         assert "`waggle ctl keep`" in printed
         assert engine.state().phase == "preparing"
         assert isinstance(engine.command(commands.DecideTraining, choice="keep"), events.CommandDone)

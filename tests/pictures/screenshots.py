@@ -32,7 +32,7 @@ from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, SwarmUndecided
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, State, apply
 from waggle.protocol.text.status_text import SAFE
 
 SIZES = ((1280, 800), (1024, 640))
@@ -70,8 +70,8 @@ def _model_away(story: Story) -> Story:
 
 def _undecided(story: Story) -> Story:
     lost = events.Warned(
-        title="The list of swarms could not be read, so Waggle rebuilt it from other files.",
-        advice="The old one is kept as /home/anna/.local/share/waggle/swarms.damaged.",
+        title=Message("The list of swarms was damaged, so Waggle rebuilt it from other files."),
+        advice=Message("The old one is kept beside it as %1.", "swarms.damaged"),
         page="swarms",
         at=story[-1].at,
     )
@@ -156,7 +156,26 @@ def with_peers(story: Story) -> Story:
         events.RecordRejected(origin=identity_of("Rapid Vole"), reason=reason, count=count, at=now)
         for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
     ]
-    return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
+    return _agreeing([*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped])
+
+
+def _agreeing(story: Story) -> Story:
+    """The story, and after it counts of the peers that really played and of the days that agree with the invented peers."""
+    state = State()
+    for event in story:
+        state = apply(state, event)
+    invented = {identity_of(name) for name in STANDINGS}
+    real = [peer for peer in state.peers.values() if peer.id not in invented]
+    if state.days is None or not any(peer.used for peer in real):
+        return story
+    used = state.days.all.learned - sum(peer.used for peer in state.peers.values() if peer.id in invented)
+    before = sum(peer.used for peer in real)
+    corrected = [replace(peer, used=peer.used * used // before) for peer in real if peer.used]
+    corrected[0] = replace(corrected[0], used=corrected[0].used + used - sum(peer.used for peer in corrected))
+    fetched = [peer.groups_pulled for peer in state.peers.values() if peer.groups_pulled]
+    now = story[-1].at
+    days = replace(state.days, used_by=len(fetched), groups_pulled=sum(fetched), at=now)
+    return [*story, *(events.PeerChanged(peer=peer, at=now) for peer in corrected), days]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {

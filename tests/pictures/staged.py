@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from gui.answers import answer
+from waggle.core.message import Message
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.playground.chat import ChatView
 from waggle.gui.pages.playground.page import PlaygroundPage
@@ -11,27 +13,28 @@ from waggle.protocol import events_chat, events_race
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import AnyEvent
+from waggle.tasks.shipped_swarms import first_swarm
 
 RACERS, ROUNDS, MOMENTS = 4, 80, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
 LONG = "x" * 180  # one word, wider than any line
 
 
 def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
-    titles = ("Fractions", "Base conversion", "Chain sum", "Logic", "Letters", "Clocks", "Sorting", "Calendar", "Primes")
+    titles = tuple(specialty.title for specialty in first_swarm().specialties)
     yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):
-        rise = 1 / (1 + math.exp(-(number - 30) / 7))
+        rise = 1 / (1 + math.exp(-(number - 30) / 7)) - 1 / (1 + math.exp(29 / 7))  # 0 in the first round of both
         wave = 0.05 * rise * math.sin(number * 1.7)
         yield events_race.RoundRaced(
             round=number, alone=0.03 + 0.05 * rise, sharing=0.03 + 0.25 * rise + max(0, wave), seconds=number * 1.9
         )
-        place = number // 3
+        place = number // 3 - 1
         if number % 3 == 0 and place < RACERS * len(titles):
             racer, specialty = place % RACERS, place // RACERS
             teacher = None if racer == 0 else 0
             yield events_race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
         if number % 12 == 0:
-            yield events_race.FirstSolved(lane="alone", round=number, racer=place % 4, specialty=number // 12)
+            yield events_race.FirstSolved(lane="alone", round=number, racer=number // 12 % RACERS, specialty=number // 12)
 
 
 def _take(view: RaceView, rounds: int) -> None:
@@ -46,7 +49,8 @@ def _won(view: RaceView) -> None:
 
 def _failed(view: RaceView) -> None:
     _take(view, 17)
-    view._show_end("The computer ran out of memory.")
+    title, advice = Message("There is too little free memory for the race."), Message("Close other programs, then race again.")
+    view.take(events_race.RaceFailed(title=title, advice=advice))
 
 
 RACES: Mapping[str, Callable[[RaceView], None]] = {
@@ -57,14 +61,12 @@ RACES: Mapping[str, Callable[[RaceView], None]] = {
 }
 
 
-def _turn(
-    words: str, now: str, before: str, *, finished: bool = True, stopped: bool = False, left_out: int = 0
-) -> events_chat.Turn:
+def _turn(words: str, now: str, before: str, *, finished: bool = True, stopped: bool = False) -> events_chat.Turn:
     replies = (
         events_chat.Reply(rounds=MOMENTS[-1], text=now, ended=finished),
         events_chat.Reply(rounds=0, text=before, ended=not stopped),
     )
-    return events_chat.Turn(words=words, replies=replies, finished=finished, stopped=stopped, left_out=left_out)
+    return events_chat.Turn(words=words, replies=replies, finished=finished, stopped=stopped)
 
 
 def _tell(window: MainWindow, *events: AnyEvent) -> None:
@@ -79,7 +81,7 @@ def _first(*, finished: bool = True) -> events_chat.TurnProgress:
 
 
 def _grown(window: MainWindow, _view: ChatView) -> None:
-    second = _turn("Hello, who are you?\nTell me about yourself.", "<answer>22</answer>", f"22 {LONG}", stopped=True, left_out=1)
+    second = _turn("Hello, who are you?\nTell me about yourself.", "<answer>22</answer>", f"22 {LONG}", stopped=True)
     _tell(window, _first(), events_chat.TurnProgress(number=1, turn=second))
 
 
@@ -91,7 +93,8 @@ def _writing(window: MainWindow, view: ChatView) -> None:
 
 def _guessed(window: MainWindow, view: ChatView) -> None:
     view.blind.setChecked(True)
-    _tell(window, _first())
+    other = _turn("Which fraction is larger, 2/3 or 3/4?", "<answer>3/4</answer>", "2/3")
+    _tell(window, _first(), events_chat.TurnProgress(number=1, turn=other))
 
 
 def _too_long(window: MainWindow, view: ChatView) -> None:
@@ -127,11 +130,12 @@ def show_answered_question(window: MainWindow) -> None:
         (217, right),
     )
     window.show_page("playground", "question")
+    specialty = "fraction_simplification"
+    answer(window, QuestionPosed(specialty=specialty, title="Fractions", number=7, question="Simplify the fraction 36/84."))
     _tell(
         window,
-        QuestionPosed(specialty="simplify_fractions", title="Fractions", number=7, question="Simplify the fraction 36/84."),
         QuestionAnswered(
-            specialty="simplify_fractions",
+            specialty=specialty,
             number=7,
             answers=tuple(SnapshotAnswer(rounds=rounds, completion=answer) for rounds, answer in answers),
             mine=right,

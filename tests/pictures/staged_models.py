@@ -34,7 +34,7 @@ SIZES = ((1024, 600), (1440, 900), (2560, 1440))
 THEMES: tuple[ThemeName, ...] = ("light", "dark")
 LAPTOP = DeviceCapacity(free=int(9e9), speeds={"float32": 1.2e11, "bfloat16": 2.4e11})
 SMOLLM, QWEN, GEMMA = "HuggingFaceTB/SmolLM2-360M-Instruct", "Qwen/Qwen3-0.6B", "google/gemma-3-270m-it"
-IN_FLOAT32, IN_BFLOAT16 = "All weights are trained in float32.", "All weights are trained in bfloat16."
+IN_FLOAT32 = "All weights are trained in float32."
 STARTER = ModelDetails(
     kind="starter",
     bytes=5_800_000,
@@ -42,25 +42,26 @@ STARTER = ModelDetails(
     rounds=217,
     fit=in_turn(Message(FITS, Figure(380_000), Figure(0.7, 1), Figure(9.0, 1)), Message(IN_FLOAT32)),
 )
+SUGGESTED = model_offers.suggested(LAPTOP, Settings())
 TRAINED = ModelDetails(
     kind="hub",
-    name="HuggingFaceTB/SmolLM2-135M-Instruct",
+    name=SUGGESTED[0].name,
     bytes=273_000_000,
     rounds=41,
-    fit=in_turn(Message(FITS, Figure(2600), Figure(5.2, 1), Figure(9.0, 1)), Message(IN_BFLOAT16)),
+    fit=SUGGESTED[0].fit,
 )
 PARTIAL = ModelDetails(kind="hub", name="Qwen/Qwen2.5-0.5B-Instruct", bytes=412_000_000, finished=False)
-LONG = "a rather long name of a model that Ada trained herself"
-MINE = ModelDetails(kind="folder", folder=f"/home/ada/models/{LONG}", bytes=988_000_000)
-FRESH = ModelList(models=(STARTER,), cache="/cache", free=212_000_000_000, suggested=model_offers.suggested(LAPTOP, Settings()))
-USED = ModelList(models=(STARTER, TRAINED, PARTIAL, MINE), cache="/cache", free=62_800_000_000, suggested=FRESH.suggested)
+LONG = "a rather long name of a model that Anna trained herself"
+MINE = ModelDetails(kind="folder", folder=f"/home/anna/models/{LONG}", bytes=988_000_000)
+FRESH = ModelList(models=(STARTER,), cache="/cache", free=212_000_000_000, suggested=SUGGESTED)
+USED = ModelList(models=(STARTER, TRAINED, PARTIAL, MINE), cache="/cache", free=62_800_000_000, suggested=SUGGESTED)
 RESULTS = HubResults(words="qwen3", models=model_offers.of_hub((
     HubModel(QWEN, "apache-2.0", weights=751_632_384, size=1_503_264_768, downloads=9_412_330),
     HubModel("Qwen/Qwen3-8B", "apache-2.0", weights=8_190_735_360, size=16_381_470_720, downloads=4_800_112),
     HubModel("somebody/Qwen3-4B-with-a-name-that-is-longer-than-its-card-is-wide", weights=4_022_468_096, size=8_044_936_192,
              gated=True, downloads=88),
     HubModel("mlx-community/Qwen3-0.6B-4bit", "apache-2.0", weights=93_000_000, quantised=True, downloads=1),
-), LAPTOP))  # fmt: skip
+), LAPTOP, SUGGESTED))  # fmt: skip
 
 
 def _failed(name: str, title: Message, advice: Message) -> ModelChoice:
@@ -120,7 +121,7 @@ STATES: Mapping[str, tuple[Sequence[AnyEvent], Callable[[ModelsPage], None], Seq
         (
             USED,
             ModelChoice(
-                folder="/home/ada/Downloads/SmolLM2-135M-Instruct.Q4_1.gguf",
+                folder="/home/anna/Downloads/SmolLM2-135M-Instruct.Q4_1.gguf",
                 stage="converting",
                 done=83_000_000,
                 total=269_000_000,
@@ -139,7 +140,7 @@ STATES: Mapping[str, tuple[Sequence[AnyEvent], Callable[[ModelsPage], None], Seq
     "none": ((FRESH,), _typed("bumblebee"), (HubResults(words="bumblebee", models=()),)),
     "wrong": ((FRESH,), _typed("https://example.org/model"), ()),
     "gguf": ((FRESH,), _typed("~/Downloads/Qwen3-0.6B-Q4_K_M.gguf"), ()),
-    "folder": ((FRESH,), lambda page: page.show_part("/home/ada/models/my model"), ()),
+    "folder": ((FRESH,), lambda page: page.show_part("/home/anna/models/my model"), ()),
     "off": ((USED, events.EngineStopped(round=217)), _nothing, ()),
 }
 

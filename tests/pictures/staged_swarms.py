@@ -1,4 +1,4 @@
-"""Screenshots of the two swarms that come with Waggle: Welcome, the page Swarms, and the suggestion on Home and Models.
+"""Screenshots of the two swarms that come with Waggle: Welcome, Swarms, an invite, and the suggestion on Home and Models.
 
 PYTHONPATH=app:tests python -m pictures.staged_swarms FOLDER [LANGUAGE ...] [NAME ...]
 """
@@ -8,18 +8,21 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import shiboken6
 from msgspec.structs import replace
 
+from gui.answers import answer
 from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of
 from pictures.staged_models import FRESH
 from waggle.core import paths
 from waggle.core.settings import Settings
+from waggle.engine.services.swarms import invites
 from waggle.engine.services.swarms.better_swarm import swarm_to_begin_in
 from waggle.engine.services.swarms.swarms import CurrentSwarm, SwarmService
 from waggle.gui.application.main_window import MainWindow
@@ -29,14 +32,16 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.welcome.page import INVITED, SWARM, WelcomePage
 from waggle.gui.state.measured_curves import all_measured
 from waggle.gui.theme.theme import Theme, ThemeName
+from waggle.network.messages import invite
 from waggle.protocol import commands, events
 from waggle.protocol.events_models import ModelDetails, ModelList
-from waggle.protocol.events_swarms import KnownSwarms
+from waggle.protocol.events_swarms import InviteWritten, KnownSwarms
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.tasks.charter import Charter
 from waggle.tasks.shipped_swarms import first_steps, first_swarm
 
 SIZES = ((1024, 600), (1440, 900))
+ADDRESS = "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk"
 THEMES: tuple[ThemeName, ...] = ("light", "dark")
 STEPS = first_steps().digest.hex()
 SMOLLM2 = ModelDetails(kind="hub", name="HuggingFaceTB/SmolLM2-135M-Instruct", bytes=273_000_000, active=True, rounds=12)
@@ -57,7 +62,8 @@ def listed(here: Charter) -> KnownSwarms:
             paths.Home(Path(folder)).prepare(), Settings(), restart=lambda reason, back: None, change=lambda values: lambda: None,
             current=lambda: CurrentSwarm(here, addresses),
         )  # fmt: skip
-        (known,) = asyncio.run(service.obey(commands.ListSwarms(id="1")))
+        with ThreadPoolExecutor(1) as pool:  # this thread may have the loop of a window
+            (known,) = pool.submit(asyncio.run, service.obey(commands.ListSwarms(id="1"))).result()
     assert isinstance(known, KnownSwarms)
     return known
 
@@ -103,6 +109,14 @@ def _swarms(window: MainWindow, part: str) -> None:
     window._store.flush()
 
 
+def _invite(window: MainWindow) -> None:
+    """Show a finished invite, as the engine writes it, with an address of nobody."""
+    window.show_page("swarms", "invite")
+    window._store.flush()
+    link = invite.write(invite.Invite(charter=first_swarm().digest, seeds=(ADDRESS,)))
+    answer(window, InviteWritten(charter=first_swarm().digest.hex(), link=link, reach=invites._reach((ADDRESS,))))
+
+
 def climbing() -> list[AnyEvent]:
     """A real model in First steps from its first round on, a little above the curve of models alone."""
     (curves,) = all_measured()
@@ -135,6 +149,7 @@ STAGED: Mapping[str, Staging] = {
     "swarms": (lambda: real_model(first_swarm()), lambda window, theme: _swarms(window, "list")),
     "swarms-steps": (lambda: real_model(first_steps()), lambda window, theme: _swarms(window, "list")),
     "preview": (lambda: real_model(first_swarm()), lambda window, theme: _swarms(window, STEPS)),
+    "invite": (lambda: real_model(first_swarm()), lambda window, theme: _invite(window)),
     "progress": (climbing, lambda window, theme: window.show_page("progress")),
     "home": (lambda: real_model(first_swarm()), lambda window, theme: window.show_page("home")),
     "models": (lambda: real_model(first_swarm()), lambda window, theme: window.show_page("models")),

@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from waggle.cli.main import main
+from waggle.core.errors import LabError, MemoryShort
+from waggle.practice import race as practice_race
 from waggle.practice.race import lower_priority, race
-from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceFailed, RoundRaced, read
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,6 +53,22 @@ def test_whoever_stops_watching_ends_the_race():
         assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
         child.stdin.close()
         assert child.wait(60) == 0
+
+
+def test_a_race_without_memory_says_so_to_whoever_watches(monkeypatch):
+    def race_without_memory(*_arguments, **_options):
+        yield RaceBegan(rounds=1, racers=1, specialties=())
+        raise MemoryShort("The model ran out of memory.", "Lower learning.group_size.")
+
+    lines = []
+    monkeypatch.setattr(practice_race, "_claim_stdout", lambda: lines.append)
+    monkeypatch.setattr(practice_race, "lower_priority", lambda: None)
+    monkeypatch.setattr(practice_race, "race", race_without_memory)
+    with pytest.raises(LabError) as caught:
+        practice_race.run()
+    failed = read(lines[-1].strip())
+    assert failed == RaceFailed(title=caught.value.title, advice=caught.value.advice)
+    assert failed.title == "There is too little free memory for the race."
 
 
 @pytest.mark.parametrize("refused", [psutil.AccessDenied, psutil.NoSuchProcess])

@@ -15,12 +15,23 @@ from contextlib import suppress
 import psutil
 
 from waggle.core import paths
-from waggle.core.errors import LabError
+from waggle.core.errors import LabError, MemoryShort, WaggleError
+from waggle.core.message import Message
 from waggle.core.round_number import round_number
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial
-from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RoundRaced, line
+from waggle.protocol.events_race import (
+    LANES,
+    Examined,
+    FirstSolved,
+    Lane,
+    RaceBegan,
+    RaceEvent,
+    RaceFailed,
+    RoundRaced,
+    line,
+)
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
@@ -37,7 +48,10 @@ NICENESS = 10
 
 
 def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None = None, stdio: bool = False) -> int:
-    """Play one race, with its events on stdout; returns the exit code. With `stdio` it exits when stdin ends. Raises LabError."""
+    """Play one race, with its events on stdout; returns the exit code. With `stdio` it exits when stdin ends.
+
+    Raises WaggleError.
+    """
     rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
     if min(nodes, rounds) < 1:
         raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
@@ -55,6 +69,15 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
                 break
             if isinstance(event, RaceBegan):
                 lower_priority()  # the window was waiting for this first event
+    except MemoryShort as error:
+        problem = LabError(
+            Message("There is too little free memory for the race."), Message("Close other programs, then race again.")
+        )
+        write(line(RaceFailed(title=problem.title, advice=problem.advice)))
+        raise problem from error
+    except WaggleError as error:
+        write(line(RaceFailed(title=error.title, advice=error.advice)))
+        raise
     finally:
         verifier.close()
     return 0

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.errors import UNREADABLE, LabError
-from waggle.core.message import Message
+from waggle.core.message import NOTHING, Message, packed_message, unpacked_message
 from waggle.protocol.events import Count, Share
 
 Lane = Literal["alone", "sharing"]
@@ -51,10 +51,17 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     total: Annotated[int, msgspec.Meta(ge=1)]
 
 
-RaceEvent = RaceBegan | RoundRaced | FirstSolved | Examined
+class RaceFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The race cannot go on, and why."""
 
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[RaceEvent] = msgspec.json.Decoder(RaceEvent)
+    title: Message
+    advice: Message = NOTHING
+
+
+RaceEvent = RaceBegan | RoundRaced | FirstSolved | Examined | RaceFailed
+
+_encoder = msgspec.json.Encoder(enc_hook=packed_message)
+_decoder: msgspec.json.Decoder[RaceEvent] = msgspec.json.Decoder(RaceEvent, dec_hook=unpacked_message)
 
 
 def line(event: RaceEvent) -> bytes:

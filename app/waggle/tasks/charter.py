@@ -87,6 +87,11 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """SHA-256 of the canonical document: 32 bytes that name the swarm."""
         return hashlib.sha256(encode(self)).digest()
 
+    def datasets_by_name(self) -> dict[str, str]:
+        """The dataset of each specialty by its title and by its own name, in small letters."""
+        titles = {specialty.title.casefold(): specialty.dataset for specialty in self.specialties}
+        return titles | {specialty.dataset.casefold(): specialty.dataset for specialty in self.specialties}
+
     def position(self, dataset: str) -> int:
         """The index of a specialty, which stands for it in messages. Raises CharterError."""
         for i, specialty in enumerate(self.specialties):

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
+from waggle.core.message import Message
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
@@ -15,7 +16,7 @@ from waggle.gui.pages.playground.race import RaceView
 from waggle.gui.state.race_state import Race, detail, fold, headline, solved_words, transfer_words, verdict
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events_race
-from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceEvent, RoundRaced
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceEvent, RaceFailed, RoundRaced
 
 Make = Callable[..., MainWindow]
 BEGAN = RaceBegan(rounds=4, racers=2, specialties=("Fractions", "Logic"))
@@ -51,8 +52,11 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert detail(played(*STORY)) == "Last test: both swarms answer new questions"
     raced = played(*STORY, WON)
     assert headline(raced) == "Sharing won, 17% to 2.9%"
-    assert "Of 864 new questions, sharing got 146 right and alone 25. One specialty was passed on." in detail(raced)
-    assert transfer_words(raced) == "Copy 2 learned from copy 1: Fractions"
+    assert "On 864 new questions, sharing was right 146 times and alone 25 times. 1 first right answer came after" in detail(
+        raced
+    )
+    assert transfer_words(played(*STORY)) == "Copy 2 learned from copy 1: Fractions"
+    assert not transfer_words(raced), "what happened on the way is over"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"
 
@@ -112,9 +116,28 @@ def test_a_race_that_ends_by_itself_says_why(theme: Theme, qtbot: QtBot) -> None
     qtbot.addWidget(view)
     view.take(BEGAN)
     view._show_end("The verifier <b>\u202ewas gone")
-    assert view._says.text() == "The race ended by itself"
+    assert view._says.text() == "The race stopped by itself"
     assert "\u202e" not in view._more.text()
-    assert view.button.text() == "Race again"
+    assert (view.button.text(), view.button.property("kind")) == ("Race again", "plain")
+
+
+def test_a_race_that_cannot_go_on_says_why_in_the_language_of_the_window(theme: Theme, qtbot: QtBot) -> None:
+    problem = RaceFailed(title=Message("There is too little free memory for the race."), advice=Message("Install Waggle again."))
+    message = events_race.read(events_race.line(problem).strip())
+    translator.use("de")
+    try:
+        view = RaceView(theme)
+        qtbot.addWidget(view)
+        for each in (*STORY[:2], message):
+            view.take(each)
+        view._show_end("code 1")
+        assert view._more.text() == (
+            "Für den Wettlauf ist zu wenig Speicher frei. Installiere Waggle neu. Es waren 1 von 4 Runden gespielt. "
+            "Dein eigenes Modell ist nicht betroffen."
+        )
+        assert view._about.words() == "als Trend, abgebrochen nach Runde 1"
+    finally:
+        translator.use("en")
 
 
 def test_every_phase_is_told_in_german(qapp: object) -> None:

@@ -41,7 +41,7 @@ DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000,
 LOADING = events.Preparing(part=Message("Loading the model"), done=1, parts=4)
 CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
 UNPLUGGED = ModelUnavailable(folder="/media/usb/mine", reason="There is no model in /media/usb/mine.", advice="Connect its disk.")
-ANOTHER = "is no longer the model that was trained here."
+ANOTHER = "has changed since you trained it."
 RELEARNING = events.Preparing(
     part=Message("Learning again what came after the last checkpoint: %1 of %2 rounds", 3, 40), done=3, parts=5, long=True
 )

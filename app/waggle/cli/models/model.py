@@ -117,7 +117,7 @@ def _search(home: paths.Home, words: str, *, as_json: bool) -> int:
         answers = ask(home, commands.SearchModels(id=commands.new_id(), words=words[:100]), SEARCH_SECONDS)
         offers = next(answer.models for answer in answers if isinstance(answer, HubResults))
     else:
-        offers = model_offers.of_hub(hub_search.search(words), None)
+        offers = model_offers.of_hub(hub_search.search(words), None, model_offers.suggested(None, settings.Settings()))
     if as_json:
         return say_json(offers)
     return say(*(map(offer_line, offers) if offers else ["The hub has no such model that Waggle can read."]))

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from waggle.core.message import NOTHING, Message
 from waggle.core.settings import Settings
 from waggle.engine.runtime import model_fit
@@ -33,26 +35,32 @@ def offer_of(model: SuggestedModel, verdict: model_fit.FitVerdict | None = None)
     )
 
 
-def of_hub(models: Iterable[HubModel], machine: DeviceCapacity | None) -> tuple[ModelOffer, ...]:
-    """What a search brought. Only what is certainly too large is known not to fit: the rest is told by the configuration.
+def of_hub(
+    models: Iterable[HubModel], machine: DeviceCapacity | None, suggestions: Iterable[ModelOffer]
+) -> tuple[ModelOffer, ...]:
+    """What a search brought. One that is among the suggestions is offered as it is there.
 
-    A suggested model is as large as its suggestion says: the hub counts weights twice that a model uses in two places.
+    Of others only what is certainly too large is known not to fit: the rest is told by the configuration.
     """
-    sizes = {model.name: (model.weights, model.download) for model in suggested_models()}
-    sized_models = ((model, *sizes.get(model.name, (_weights(model), model.size))) for model in models)
+    known = {offer.name: offer for offer in suggestions}
     return tuple(
-        ModelOffer(
-            name=model.name,
-            licence=model.licence,
-            gated=model.gated,
-            weights=weights,
-            bytes=download,
-            downloads=model.downloads,
-            quantised=model.quantised,
-            fits=False if (why := _too_large(model, machine)) else None,
-            fit=why,
-        )
-        for model, weights, download in sized_models
+        replace(known[model.name], downloads=model.downloads) if model.name in known else _offer_from_hub(model, machine)
+        for model in models
+    )
+
+
+def _offer_from_hub(model: HubModel, machine: DeviceCapacity | None) -> ModelOffer:
+    too_large = _too_large(model, machine)
+    return ModelOffer(
+        name=model.name,
+        licence=model.licence,
+        gated=model.gated,
+        weights=_weights(model),
+        bytes=model.size,
+        downloads=model.downloads,
+        quantised=model.quantised,
+        fits=False if too_large else None,
+        fit=too_large,
     )
 
 

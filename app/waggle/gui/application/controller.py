@@ -23,7 +23,7 @@ from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import EngineHost, PageContext
-from waggle.gui.pages.models.model_words import choice_title
+from waggle.gui.pages.models.model_words import choice_title, offers_of
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.pages.you.data_removal import RemovalScreen
@@ -362,7 +362,8 @@ class Controller(QObject):
         if choice is None or choice.stage != "failed" or choice == before.choice or self.window.page == "models":
             return
         if self._store.now() - choice.at < notifications.RECENT:  # an older engine sends old ones, too
-            self.window.notices.show(f"{choice_title(choice)}: {tr(choice.title)}")
+            title = choice_title(choice, offers_of(self._shown_state.models))
+            self.window.notices.show(f"{title}: {tr(choice.title)}")
 
     def _say_login(self, title: str, advice: str) -> None:
         self.window.notices.show(f"{tr(title)} {tr(advice)}")

@@ -1,6 +1,6 @@
-"""When to query the days from the engine, and how many groups peers took, in words."""
+"""When to query the days from the engine, and how often peers took groups, in words."""
 
-from waggle.gui.i18n.formatting import figure, tr
+from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.protocol.events import Ready
 from waggle.protocol.events_identity import DailyTotals
@@ -8,9 +8,9 @@ from waggle.protocol.state import State
 
 
 def groups_taken_text(days: DailyTotals, state: State) -> str:
-    """How many groups peers took from this computer, in words."""
+    """How often peers took groups from this computer, in words: a group that two of them took counts twice."""
     if days.groups_pulled:
-        return tr("%1 of your examples").replace("%1", figure(days.groups_pulled))
+        return plural(days.groups_pulled, "examples fetched once", "examples fetched %n times")
     return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
 
 

@@ -7,9 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.message import in_turn
 from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, visible
 from waggle.gui.state import chart_series
-from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RoundRaced
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RaceFailed, RoundRaced
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
 LATELY = 8  # rounds in the means that are the trend
@@ -84,6 +85,8 @@ def fold(race: Race, message: RaceEvent) -> Race:
             return replace(moved, latest=message) if message.learned_from is not None else moved
         case Examined():
             return replace(race, exam=message, phase="ended")
+        case RaceFailed():
+            return replace(race, phase="failed", problem=in_turn(message.title, message.advice))
         case _:
             assert_never(message)
 
@@ -115,7 +118,7 @@ def headline(race: Race) -> str:
             return plural(race.rounds_played, "Stopped after %n round; a verdict needs a whole race",
                           "Stopped after %n rounds; a verdict needs a whole race")  # fmt: skip
         case "failed":
-            return tr("The race ended by itself")
+            return tr("The race stopped by itself")
         case _:
             assert_never(race.phase)
 
@@ -169,9 +172,16 @@ def detail(race: Race) -> str:
         case "stopped":
             return tr("What was seen so far stays here until the next race.")
         case "failed":
-            return tr(visible(race.problem)) or tr("It said nothing about why. Try again.")
+            return " ".join(filter(None, (visible(tr(race.problem)), _played_words(race), tr("Your own model is not affected."))))
         case _:
             assert_never(race.phase)
+
+
+def _played_words(race: Race) -> str:
+    """How far a race came that stopped by itself; empty if it had not begun."""
+    if not race.rounds_played:
+        return ""
+    return tr("It had played %1 of %2 rounds.").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
 
 
 def _time_words(race: Race) -> str:
@@ -183,15 +193,19 @@ def _time_words(race: Race) -> str:
 
 
 def _figures(exam: Examined, learned: int) -> str:
-    words = tr("Of %1 new questions, sharing got %2 right and alone %3.").replace("%1", figure(exam.total))
+    words = tr("On %1 new questions, sharing was right %2 times and alone %3 times.").replace("%1", figure(exam.total))
     words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
-    jumped = plural(learned, "One specialty was passed on.", "%n specialties were passed on.")
+    jumped = plural(
+        learned,
+        "%n first right answer came after learning from another copy.",
+        "%n first right answers came after learning from another copy.",
+    )
     return f"{words} {jumped} {tr('Luck plays a part: race again to see.')}"
 
 
 def transfer_words(race: Race) -> str:
-    """The latest first success after learning from a peer, in words; empty before the first."""
-    if race.latest is None or race.latest.learned_from is None:
+    """The latest first success after learning from a peer, in words; empty before the first, and once the race is over."""
+    if race.latest is None or race.latest.learned_from is None or race.phase == "ended":
         return ""
     words = tr("Copy %1 learned from copy %2: %3").replace("%1", str(race.latest.racer + 1))
     title = tr(visible(race.specialties[race.latest.specialty]))

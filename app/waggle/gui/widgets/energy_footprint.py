@@ -17,13 +17,14 @@ from waggle.protocol.figures import kwh_ever, kwh_on, power_now
 from waggle.protocol.state import State
 
 LAPTOP_WATTS = 30.0
+LITTLE = "<1 Wh"
 
 
 def energy(number: float) -> str:
     """kWh in words: "0.21 kWh", "12 Wh" below 0.1 kWh, "<1 Wh" where that would round to 0."""
     if number >= 0.1:
         return f"{decimal(number, 2)} kWh"
-    return "<1 Wh" if 0 < number < 0.0005 else f"{number * 1000:.0f} Wh"
+    return LITTLE if 0 < number < 0.0005 else f"{number * 1000:.0f} Wh"
 
 
 def of_today(state: State, date: str) -> tuple[str, str, str]:
@@ -43,9 +44,12 @@ def footprint(state: State, date: str) -> tuple[str, str, str]:
         return tr("Worked out from the first round on."), "", ""
     settings, threads = state.settings or Settings(), threads_now(state)
     today, ever = kwh_on(state, date, threads), kwh_ever(state, date, threads)
-    much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(today))
-    much = much.replace("%2", energy(ever)).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
-    much = much.replace("%4", _laptop(ever))
+    if energy(ever) == LITTLE:
+        much = tr("Less than 1 Wh so far: a laptop takes that in about %1.").replace("%1", _laptop(ever))
+    else:
+        much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(today))
+        much = much.replace("%2", energy(ever)).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
+        much = much.replace("%4", _laptop(ever))
     how = tr("Estimated: time contributed × watts, now %1 W (%2).").replace("%1", f"{power_now(state, threads):.0f}")
     how = how.replace("%2", tr(formula(settings.computer, threads, state.ready.device)))
     return much, how, " ".join(part for part in (_cost(settings, today, ever), _budget(settings)) if part)

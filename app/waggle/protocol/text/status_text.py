@@ -196,18 +196,28 @@ def _preparing_sentence(state: State) -> Sentence:
 
 
 def _changed_model_sentence(event: ModelChanged) -> Sentence:
-    rounds = counted(event.rounds, "The old one was trained for %n round.", "The old one was trained for %n rounds.")
     if not event.fits:
-        rest = Message("Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.")
-    elif event.is_whole:
-        rest = Message("Begin anew, or keep the old one, whose weights are saved. Neither training is lost.")
-    else:
-        rest = Message(
-            "Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost."
+        words = counted(
+            event.rounds,
+            "Your %n round of training cannot continue with them. Begin anew, or put the old files back.",
+            "Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.",
         )
+    elif event.is_whole:
+        words = counted(
+            event.rounds,
+            "Your %n round of training can continue from its own saved weights, or you begin anew with the new ones.",
+            "Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.",
+        )
+    else:
+        words = counted(
+            event.rounds,
+            "Your %n round of training can be added to them, or you begin anew.",
+            "Your %n rounds of training can be added to them, or you begin anew.",
+        )
+    detail = in_turn(Message("Its files are new."), words, Message("Nothing is deleted."))
+    says = Message("%1 has changed since you trained it.", event.model.partition("/")[2] or event.model)
     return Sentence(
-        word=Message("Waiting for you"), says=Message("%1 is no longer the model that was trained here.", event.model),
-        detail=in_turn(rounds, rest), tone="plain", sign="warn", action="choose_training",
+        word=Message("Waiting for you"), says=says, detail=detail, tone="plain", sign="warn", action="choose_training",
     )  # fmt: skip
 
 

@@ -166,7 +166,7 @@ async def test_an_invite_to_the_earlier_first_light_says_that_none_is_needed(hom
 
 @pytest.mark.parametrize(
     ("specialties", "charter", "changes"),
-    [(("aiw",), "", [{"learning.specialties": None}]), (("bf",), "", []), ((), "", []), (("aiw",), OTHER, [])],
+    [(("aiw",), "", [{"learning.specialties": None}]), (("bf", "tiny Programs"), "", []), ((), "", []), (("aiw",), OTHER, [])],
 )
 def test_specialties_of_the_swarm_that_was_left_are_no_longer_chosen(
     specialties: tuple[str, ...], charter: str, changes: list[object]
@@ -175,3 +175,9 @@ def test_specialties_of_the_swarm_that_was_left_are_no_longer_chosen(
     chosen = Settings(learning=LearningSettings(specialties=specialties), swarm=SwarmSettings(charter=charter))
     ended_swarms.drop_other_specialties(chosen, lambda values: (changed.append(values), lambda: None)[1])
     assert changed == changes
+
+
+def test_a_specialty_is_named_by_its_title_or_its_dataset() -> None:
+    chosen = Settings(learning=LearningSettings(specialties=("fractions", "Tiny programs", "base_conversion")))
+    drawn = swarm_connection.chosen_specialties(chosen, first_swarm())
+    assert drawn == ("fraction_simplification", "bf", "base_conversion")

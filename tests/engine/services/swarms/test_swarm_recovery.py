@@ -71,7 +71,7 @@ def test_a_damaged_list_is_set_aside_and_rebuilt_and_nobody_guesses_where_to_tra
     home.swarms.write_bytes(content)
     warned = swarm_recovery.recover(home)
     assert warned is not None
-    assert warned.advice == f"The old one is kept as {home.root / 'swarms.damaged'}."
+    assert warned.advice == "The old one is kept beside it as swarms.damaged."
     assert (home.root / "swarms.damaged").read_bytes() == content
     known = joined_swarms.read(home.swarms)
     assert {entry.charter for entry in known.entries} == {DIGEST, OTHER}

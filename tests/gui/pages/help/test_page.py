@@ -68,7 +68,7 @@ def test_the_words_that_are_no_daily_ones_are_explained_first(theme, qtbot):
     labels = [label.text() for label in page.findChildren(QLabel)]
     assert labels.index("Was die Wörter bedeuten") < labels.index("Gibt es ein neueres Waggle?")
     assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in labels
-    assert len(WORDS) == 6
+    assert len(WORDS) == 8
 
 
 def test_one_peer_is_no_peers_in_the_log():

@@ -21,6 +21,7 @@ from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseModel, ChooseSwarm, DecideTraining, ListModels, ListSwarms
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
@@ -48,10 +49,10 @@ def decisions(sent: list[AnyCommand]) -> list[str]:
 @pytest.mark.parametrize(("press", "choice"), [("_main", "keep"), ("_second", "anew")])
 def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, window_told: TellWindow) -> None:
     window, card, sent = asking(window_told, CHANGED)
-    assert card._says.text() == "mine is no longer the model that was trained here"
+    assert card._says.text() == "mine has changed since you trained it"
     assert "120 rounds" in card._detail.text()
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
-    assert buttons(card) == ["Begin anew", "Keep the old one"]
+    assert buttons(card) == ["Begin anew", "Keep my training"]
     getattr(card, press).click()
     getattr(card, press).click()
     assert decisions(sent) == [choice]
@@ -85,7 +86,7 @@ def test_the_question_is_notified_once_and_gone_when_the_engine_restarts() -> No
     before = apply(State(), PREPARING)
     after = apply(before, CHANGED)
     (notice,) = new_notices(before, after)
-    assert notice.title.startswith("mine is no longer the model")
+    assert notice.title.startswith("mine has changed")
     assert new_notices(after, after) == []
     assert apply(after, StartedAgain(reason="Going on with mine.")).changed is None
     assert apply(after, PREPARING).changed is None
@@ -112,6 +113,11 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window.redraw()
     swarms = window.pages.of(SwarmsPage)
     assert swarms._line.words() == "Choose the swarm in which your model trains."
+    assert (swarms._alone.isVisible(), swarms._ask_others.isVisible()) == (True, False)
+    (go,) = (button for button in swarms._list.findChildren(Button) if button.text() == "Train in Anna's home")
+    assert go.property("kind") == "primary"
+    swarms._alone.click()
+    assert [command.values for command in sent if isinstance(command, ChangeSettings)] == [{"swarm.solo": True}] * 2
     swarms.join_view.preview_known(ANNAS.charter)
     swarms.join_view._join(ANNAS.charter, None)
     assert [command.charter for command in sent if isinstance(command, ChooseSwarm)] == [ANNAS.charter]

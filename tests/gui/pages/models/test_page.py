@@ -1,31 +1,41 @@
 """The page Models: what is here, suggestions, the hub, and the choice of another model while the present one is trained."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
+import keyring
 import pytest
+from huggingface_hub.errors import GatedRepoError
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from engine.file_keyring import FileKeyring
 from gui.answers import answer, refuse
 from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
 from gui.recorded import ready
-from pictures.staged_models import FRESH
-from waggle.core import paths
+from pictures.staged_models import FRESH, RESULTS
+from waggle.core import hub_token, paths
+from waggle.core.errors import ModelError
 from waggle.core.message import Figure, Message, in_turn, turns_of
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.pages.models import model_words
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
-from waggle.gui.pages.models.model_words import choice_progress, choice_title, model_summary, offer_size, offer_terms
+from waggle.gui.pages.models.licence_steps import LicenceSteps
+from waggle.gui.pages.models.model_words import choice_progress, choice_title, model_name, model_summary, offer_size, offer_terms
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.state.inputs.dropped_model import dropped_model
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.card_grid import CardGrid
+from waggle.models.memory_fit import WORDS
+from waggle.models.shared.training_mode import ADAPTED
+from waggle.models.storage import hub_download
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer
@@ -79,8 +89,11 @@ def offer_card(page: ModelsPage, name: str) -> OfferCard:
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
     _, page, sent = models
     assert isinstance(sent[-1], commands.ListModels)
-    assert model_summary(STARTER) == "Comes with Waggle  ·  3.3 MB  ·  613 rounds trained here"
-    assert model_summary(HALF) == "Hugging Face  ·  400 MB of it are here"
+    assert model_summary(STARTER, {}) == "Comes with Waggle  ·  3.3 MB  ·  613 rounds trained here"
+    assert model_summary(HALF, {}) == "Hugging Face: Qwen  ·  400 MB downloaded so far"
+    known = {HALF.name: replace(SMALL, name=HALF.name, title="Half 1B")}
+    assert model_summary(HALF, known) == "Hugging Face  ·  400 MB of 273 MB downloaded"
+    assert (model_name(HALF, {}), model_name(HALF, known)) == ("Half", "Half 1B")
     assert page._storage.words() == "Downloaded models take 1.4 GB; 50.0 GB are free"
 
 
@@ -88,9 +101,13 @@ def test_before_the_models_are_listed_no_heading_stands_over_nothing(window_told
     window = window_told(BEGUN)
     window.show_page("models")
     page = window.pages.of(ModelsPage)
-    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (False, True)
-    tell(window, LISTED)
-    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (True, False)
+    screenshot_when_still(window)
+    field = page._field.y()
+    assert (page._others_part.isVisible(), page._coming_card.isVisible(), page._coming_offers.isVisible()) == (False, True, True)
+    tell(window, replace(LISTED, models=(replace(STARTER, fit=SMALL.fit), QWEN)))
+    assert (page._others_part.isVisible(), page._coming_card.isVisible(), page._coming_offers.isVisible()) == (True, False, False)
+    screenshot_when_still(window)
+    assert abs(page._field.y() - field) < 8, "the field for a search stays about where it was"
 
 
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
@@ -219,14 +236,14 @@ def test_a_download_shows_how_far_it_is_and_is_cancelled(models: Models) -> None
     choice = ModelChoice(name="bees/small", stage="downloading")
     tell(window, choice)
     assert page._choice.isVisible()
-    assert choice_title(choice) == "Asking the hub about small"
+    assert choice_title(choice, {}) == "Asking the hub about small"
     tell(window, coming := replace(choice, done=100_000_000, total=273_000_000, seconds_left=130.0))
-    assert page._choice._title.words() == "Downloading small"
+    assert page._choice._title.words() == "Downloading Small"
     assert choice_progress(coming) == "100 MB of 273 MB, about 2 min left"
     assert page._choice._bar.value() == 366
     assert page._choice._unchanged.text().startswith("You keep training ")
     assert (buttons(offer_card(page, "bees/small"))[0].text(), buttons(offer_card(page, "bees/small"))[0].isEnabled()) == (
-        "On its way",
+        "Downloading",
         False,
     )
     tell(window, replace(coming, name="Qwen/Half"))
@@ -253,7 +270,7 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
         name="bees/small", stage="failed", title="The hub has lost a file of bees/small.", advice="Choose another revision of it."
     )
     tell(window, failed)
-    assert page._choice._title.words() == "small was not chosen"
+    assert page._choice._title.words() == "Small was not chosen"
     assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
     assert page._choice._unchanged.text().startswith("Nothing was lost")
     page._choice._retry.click()
@@ -337,11 +354,11 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
-    card = ModelCard(theme, replace(QWEN, fit="?"))
-    card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), "", "")
+    card = ModelCard(theme, replace(QWEN, fit="?"), {})
+    card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), {}, "", "")
     assert card._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB of memory"
     assert card._fit.toolTip() == "Weights are many. More."
-    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")
+    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), {}, "", "")
     assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
 
 
@@ -359,7 +376,7 @@ def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(
     window.activateWindow()
     screenshot_when_still(window)
     remove, known = button_of(page, "Remove"), len(sent)
-    assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
+    assert remove.accessibleName() == "Remove Tiny from this computer"
     qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
     press_again(qtbot, remove)
     assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
@@ -388,7 +405,88 @@ def test_what_was_learned_is_exported_and_said(models: Models) -> None:
         assert page._message.text() == words
 
 
-def test_the_engine_says_of_a_model_that_it_fits_in_the_words_that_the_card_shortens() -> None:
-    first, *_ = turns_of(FRESH.suggested[0].fit)
-    assert isinstance(first, Message)
-    assert first.id == model_words.FITS
+def test_the_engine_says_of_a_model_whether_it_fits_in_the_words_that_the_card_shortens() -> None:
+    sentences = {part.id for offer in (*FRESH.suggested, *RESULTS.models) for part in turns_of(offer.fit)}
+    assert {model_words.FITS, model_words.TOO_LARGE, model_words.WEIGHTS_TOO_LARGE} <= sentences
+    assert {WORDS[method].id for method in ADAPTED} == set(model_words.ADAPTERS)
+    assert WORDS["lean"].id == model_words.LEAN
+
+
+def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) -> None:
+    window, page, _ = models
+    tell(window, FRESH)
+    lines = {card.offer.title: card._fit for card in page._suggested.cards}
+    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB; 85% of the 9.0 GB that are free may be used"
+    assert lines["SmolLM3 3B"].property("tone") == "soft"
+    assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour in 6.0 GB, saving memory"
+
+
+@pytest.fixture
+def keychain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of the keychain."""
+    monkeypatch.setenv("KEYCHAIN_FILE", str(tmp_path / "keychain.json"))
+    before = keyring.get_keyring()
+    keyring.set_keyring(FileKeyring())
+    yield tmp_path / "keychain.json"
+    keyring.set_keyring(before)
+
+
+def steps_after_refusal(window: MainWindow, page: ModelsPage) -> LicenceSteps:
+    """The steps that stand there after the hub refused a model, as it really says it."""
+    refused = pytest.raises(ModelError)
+    response = httpx2.Response(403, request=httpx2.Request("GET", "https://huggingface.co/bees/large"))
+    with refused as caught, hub_download._in_words("bees/large"):
+        raise GatedRepoError("gated", response=response)
+    tell(window, ModelChoice(name="bees/large", stage="failed", title=caught.value.title, advice=caught.value.advice))
+    assert page._choice._title.words() == "Large needs its licence accepted"
+    assert not page._choice._progress.isVisible()
+    return page._choice._licence
+
+
+def test_a_model_with_a_licence_leads_to_its_page(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    window, page, _ = models
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    steps = steps_after_refusal(window, page)
+    assert offer_card(page, "bees/large")._fit.text() == "Its licence is not accepted yet."
+    next(button for button in buttons(steps) if button.text() == "Open its page").click()
+    next(button for button in steps.findChildren(QPushButton) if button.text() == "Make a token").click()
+    assert opened == ["https://huggingface.co/bees/large", "https://huggingface.co/settings/tokens"]
+
+
+def test_a_token_goes_into_the_keychain_and_the_model_is_tried_again(models: Models, keychain: Path, qtbot: QtBot) -> None:
+    window, page, sent = models
+    steps = steps_after_refusal(window, page)
+    assert steps._go.text() == "Try again"
+    steps._token.setText(" hf_secret ")
+    assert (steps._go.text(), steps._token.displayText()) == ("Save and try again", "\N{BLACK CIRCLE}" * 11)
+    known = len(sent)
+    steps._go.click()
+    assert steps._token.text() == "", "nobody sees it again"
+    qtbot.waitUntil(lambda: len(sent) > known)
+    assert sent[known:] == [commands.ChooseModel(id=sent[-1].id, name="bees/large")]
+    assert hub_token.stored_token() == "hf_secret"
+
+
+def test_what_is_no_token_is_refused_and_not_stored(models: Models, keychain: Path, qtbot: QtBot) -> None:
+    window, page, sent = models
+    steps, known = steps_after_refusal(window, page), len(sent)
+    steps._token.setText("no token")
+    steps._go.click()
+    qtbot.waitUntil(steps._complaint.isVisible)
+    assert steps._complaint.text().startswith("That is no token of the hub.")
+    assert (keychain.exists(), sent[known:]) == (False, [])
+
+
+def test_a_stored_token_is_tried_again_as_it_is(models: Models, keychain: Path) -> None:
+    window, page, sent = models
+    steps_after_refusal(window, page)._go.click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/large")
+    assert not keychain.exists()
+
+
+def test_the_keychain_of_another_computer_is_not_at_hand(theme: Theme, qtbot: QtBot) -> None:
+    steps = LicenceSteps(theme, here=False)
+    qtbot.addWidget(steps)
+    assert not steps.findChildren(QLineEdit)
+    assert any("waggle token" in label.text() for label in steps.findChildren(QLabel))

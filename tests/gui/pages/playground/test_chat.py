@@ -17,7 +17,7 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.playground.blind_labels import TextBlock
-from waggle.gui.pages.playground.chat import ChatView, choices_summary, first_messages, model_notice
+from waggle.gui.pages.playground.chat import ChatView, first_messages, guesses_summary, model_notice
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess, ReplyTile
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.theme.theme import Theme
@@ -153,7 +153,7 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
         stop()
         assert isinstance(sent[-1], commands.StopReplies)
         tell(window, TurnProgress(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
-        assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped", "stopped"]
+        assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped by you", "stopped by you"]
         assert texts(boxes(view)[0]) == ["H", "It said nothing."]
     view._clear.click()
     assert isinstance(sent[-1], commands.ClearChat)
@@ -176,7 +176,7 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     box._asks[box.guess.now].click()
     assert sorted(names(box)) == ["Before any training", "Now, 613 rounds"]
     assert texts(box)[box.guess.now] == "Hi."
-    assert view._tally.words() == "Of 1 choice, 1 fell on the model of now."
+    assert view._tally.words() == "1 of 1 guess was right."
     say(view, "More")
     tell(window, TurnProgress(number=1, turn=turn("More")))
     assert names(boxes(view)[1]) == ["Answer A", "Answer B"]
@@ -184,12 +184,21 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     assert "Before any training" in names(boxes(view)[1]), "whoever wants names gets them"
 
 
-def test_neither_counts_as_not_the_model_of_now() -> None:
-    assert (
-        choices_summary([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)])
-        == "Of 2 choices, 1 fell on the model of now."
-    )
-    assert choices_summary([]) == ""
+def test_the_same_answer_of_both_leaves_nothing_to_guess(chat: Chat) -> None:
+    window, view, _ = chat
+    view.blind.setChecked(True)
+    say(view, "Hello")
+    tell(window, TurnProgress(number=0, turn=turn(now="<answer>22</answer>", before="22")))
+    (box,) = boxes(view)
+    assert (box._question.isVisible(), box._same.isVisible()) == (False, True)
+    assert sorted(names(box)) == ["Before any training", "Now, 613 rounds"]
+    assert view._tally.words() == ""
+
+
+def test_who_cannot_tell_has_not_guessed() -> None:
+    guesses = [Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0, chosen=1), Guess(now=0)]
+    assert guesses_summary(guesses) == "1 of 2 guesses were right."
+    assert guesses_summary([]) == ""
 
 
 def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> None:

@@ -93,7 +93,7 @@ UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
 @pytest.mark.parametrize(
     ("before", "verdict"),
     [
-        (UNMARKED, "It knew this before training, and learned to mark its answer in 64 rounds."),
+        (UNMARKED, "It knew this before training; after 64 rounds it also writes it where Waggle reads it."),
         (replace(WRONG, reward=0.3), "It learned this: close before training, right after 64 rounds."),
         (replace(WRONG, reason="cut off"), "It learned this: cut off before training, right after 64 rounds."),
         (replace(WRONG, reason="could not be judged"), "It gets this one right."),

@@ -63,7 +63,7 @@ def test_where_the_end_is_seen_it_is_only_read_out(
 def test_a_race_that_fails_elsewhere_is_told_as_a_failure(window_told: Make, written: Sequence[AnyEvent]) -> None:
     window = window_told(written)
     racing(window)._show_end("The verifier was gone")
-    assert window.status._notice.accessibleName() == "Does sharing help? The race ended by itself"
+    assert window.status._notice.accessibleName() == "Does sharing help? The race stopped by itself"
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so

@@ -153,7 +153,7 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
     window.show_invite(LINK)
     answer(window, InviteRead(swarm=FIRST, answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
-    assert [button.text() for button in sheet.findChildren(QPushButton) if button.text() != "Show more"] == ["Done"]
+    assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
     assert "You are in this swarm already." in words
     assert "will" not in words
@@ -200,21 +200,14 @@ def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, 
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
 
 
-def test_one_example_stands_in_a_preview_and_the_others_come_on_demand(page: Page) -> None:
+def test_three_examples_stand_in_a_card_the_shortest_first(page: Page) -> None:
     window, swarms, _ = page
     samples = {"Words": "Spell the word backwards: level", "Sums": "1 + 1?", "Maze": "How do you get out of here?"}
     kinds = tuple(SpecialtyDetails(title=title, levels=("easy",), sample=sample) for title, sample in samples.items())
     tell(window, KnownSwarms(swarms=(replace(FIRST, specialties=kinds),)))
     (card,) = swarms._list._active
-
-    def questions() -> list[str]:
-        lines = [label.text().replace("\u200b", "") for label in card.findChildren(QLabel) if label.isVisibleTo(card)]
-        return [line for line in lines if line in samples.values()]
-
-    (more,) = (button for button in buttons(card) if button.text() == "Show more")
-    assert questions() == ["1 + 1?"]
-    more.click()
-    assert (set(questions()), more.text()) == (set(samples.values()), "Show less")
+    lines = [label.text().replace("\u200b", "") for label in card.findChildren(QLabel) if label.isVisibleTo(card)]
+    assert [line for line in lines if line in samples.values()] == sorted(samples.values(), key=len)
 
 
 def test_who_knows_no_other_swarm_is_led_to_one(page: Page) -> None:
@@ -224,6 +217,11 @@ def test_who_knows_no_other_swarm_is_led_to_one(page: Page) -> None:
         next(button for button in buttons(swarms._list) if button.text() == words).click()
         assert swarms._views.currentIndex() == view
         swarms.show_list()
+    assert not swarms._new.isVisible(), "it stands there once"
+    assert not swarms._join.isVisible()
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=OFFERS))
+    assert swarms._new.isVisible()
+    assert swarms._join.isVisible()
 
 
 def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
@@ -335,7 +333,7 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     form = swarms._form
     many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
-    assert form._count.words() == "Choose at least one specialty, or add questions of your own."
+    assert form._count.words() == "Give it a name, and choose at least one specialty or add questions of your own."
     for i in range(65):
         form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
     assert form._count.words() == "65 specialties chosen. At most 64 specialties."
@@ -524,7 +522,7 @@ def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> Non
     window, swarms, _ = page
     tell(window, StartedAgain(reason="Going to Two laptops."))
     assert not swarms._ask_others.isEnabled()
-    assert swarms._line.words().startswith("The engine is going there")
+    assert swarms._line.words().startswith("Waggle is going there")
 
 
 def test_settings_that_leave_no_choice_are_said(page: Page) -> None:

@@ -89,7 +89,7 @@ def test_another_difficulty_neither_unticks_nor_moves(form: SpecialtyChoice) -> 
 def test_a_swarm_says_unchecked_beside_each_such_specialty(qapp: QApplication) -> None:
     checked, part = details("Fractions", ALL), details("Logic", ALL, ("hard",))
     assert trains_on(swarm(checked, part)) == "Fractions, Logic (hard unchecked)"
-    assert trains_on(swarm(details("Words"), details("Logic", unchecked=("easy",)))) == "Words, Logic (unchecked) · easy"
+    assert trains_on(swarm(details("Words"), details("Logic", unchecked=("easy",)))) == "Words, Logic (unchecked); all easy"
     assert trains_on(swarm(details("Words", unchecked=("easy",)))) == "Words (easy, unchecked)"
     assert trains_on(swarm(details("Words", ALL, ALL), details("Maze", ("hard",), ("hard",)))) == "Words, Maze (unchecked)"
     translator.use("de")

@@ -150,8 +150,9 @@ class ModelService:
         return list_models(self._home, self._settings, self._measured.known())
 
     def _search(self, words: str) -> events_models.HubResults:
-        models = hub_search.search(words)
-        return events_models.HubResults(words=words, models=model_offers.of_hub(models, self._measured.known()))
+        models, machine = hub_search.search(words), self._measured.known()
+        offers = model_offers.of_hub(models, machine, model_offers.suggested(machine, self._settings))
+        return events_models.HubResults(words=words, models=offers)
 
     async def _decide(self, choice: commands.TrainingChoice) -> None:
         how = "Beginning anew" if choice == "anew" else "Going on"

@@ -82,8 +82,8 @@ def drop_other_specialties(chosen: Settings, change: Change) -> None:
     charter = shipped_swarms.shipped_swarm(named) if named else shipped_swarms.first_swarm()
     if charter is None:
         return
-    known = {specialty.dataset for specialty in charter.specialties}
-    if not known.issuperset(chosen.learning.specialties):
+    known = charter.datasets_by_name()
+    if any(name.casefold() not in known for name in chosen.learning.specialties):
         change({"learning.specialties": None})
 
 

@@ -167,15 +167,18 @@ async def download_missing_questions(
 
 
 def chosen_specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
-    """The datasets that this node draws questions from; empty: all of the charter. Raises SettingsError."""
-    known = [specialty.dataset for specialty in charter.specialties]
+    """The datasets that this node draws questions from; empty: all of the charter. Raises SettingsError.
+
+    The settings name each by its title or its dataset.
+    """
+    known = charter.datasets_by_name()
     for name in chosen.learning.specialties:
-        if name not in known:
+        if name.casefold() not in known:
             raise SettingsError(
                 Message("%1 has no specialty %2.", charter.name, name),
-                Message("learning.specialties may name %1.", ", ".join(known)),
+                Message("learning.specialties may name %1.", ", ".join(specialty.title for specialty in charter.specialties)),
             )
-    return chosen.learning.specialties
+    return tuple(known[name.casefold()] for name in chosen.learning.specialties)
 
 
 async def join(

@@ -44,10 +44,10 @@ def recover(home: paths.Home) -> events.Warned | None:
         aside = _set_aside(home)
     joined_swarms.write(home.swarms, rebuilt)
     return events.Warned(
-        title=Message("The list of swarms could not be read, so Waggle rebuilt it from other files.")
+        title=Message("The list of swarms was damaged, so Waggle rebuilt it from other files.")
         if aside
         else Message("The list of swarms is gone, so Waggle rebuilt it from other files."),
-        advice=Message("The old one is kept as %1.", aside) if aside else NOTHING,
+        advice=Message("The old one is kept beside it as %1.", aside.name) if aside else NOTHING,
         page="swarms",
     )
 

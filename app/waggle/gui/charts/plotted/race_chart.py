@@ -5,12 +5,11 @@ from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.charts.plotted.chart import LABEL_ROOM, EndLabel, LineChart
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.race_state import Race, recent_score
+from waggle.gui.state.race_state import LaneProgress, Race, recent_score
 from waggle.gui.theme.theme import Theme
 
 LOWEST_TOP = 0.1
 BESIDE = 12  # pixels around the label of a line
-HALF_A_NUMBER = 12  # pixels right of the last tick before there are lines
 
 
 class RaceChart(LineChart):
@@ -25,10 +24,9 @@ class RaceChart(LineChart):
 
     def show_race(self, race: Race) -> None:
         alone, sharing = race.alone.trend, race.sharing.trend
-        names = f"  {tr('Sharing')}  {recent_score(race.sharing)}", f"  {tr('Alone')}  {recent_score(race.alone)}"
+        names = _end_name(tr("Sharing"), race, race.sharing), _end_name(tr("Alone"), race, race.alone)
         widest = max(map(QFontMetricsF(self.theme.font("tag")).horizontalAdvance, names))
-        needed = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
-        self.room_for_labels = needed if race.rounds_played else HALF_A_NUMBER
+        self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
         self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
         if not race.rounds_played:
             return
@@ -38,3 +36,8 @@ class RaceChart(LineChart):
         self.draw_label(EndLabel(x[-1], sharing[-1], names[0], "peer"))
         self.draw_label(EndLabel(x[-1], alone[-1], names[1], "text_soft"))
         self.spread_labels()
+
+
+def _end_name(name: str, race: Race, run: LaneProgress) -> str:
+    """What stands at the end of a line: with its share, until the test of both swarms has said another one."""
+    return f"  {name}" if race.exam else f"  {name}  {recent_score(run)}"

@@ -58,8 +58,8 @@ ANSWERS = (
     (
         later("What leaves my computer?"),
         later(
-            "The swarm's questions with your model's answers, and a made-up name. Others see your internet address. "
-            "Files and chats stay here."
+            "The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you "
+            "choose to share them. Peers see your network address. Files and chats stay here."
         ),
     ),
     (
@@ -71,6 +71,8 @@ ANSWERS = (
 WORDS = (
     (later("Round"), later("The model answers some questions, then learns once from them.")),
     (later("Example"), later("One question with all its answers, which is what is shared.")),
+    (later("Peer"), later("Another computer that trains in your swarm.")),
+    (later("Swarm"), later("Computers that train on the same questions and share their answers.")),
     (later("Reward"), later("0 to 1: how right an answer was.")),
     (later("Specialty"), later("One kind of question, such as fractions.")),
     (later("New questions"), later("Questions it never trains on: the honest test of what it has learned.")),

@@ -347,7 +347,7 @@ class StatusCard(QFrame):
         """The words and icons of both buttons while a person has to decide about a changed model."""
         anew = (tr("Begin anew"), "")
         if self._may_keep:
-            return (tr("Keep the old one"), ""), anew
+            return (tr("Keep my training"), ""), anew
         return anew, (tr("Choose another model"), "")
 
     @property

@@ -3,9 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
-from waggle.core.message import turns_of
 from waggle.gui.i18n.formatting import one_line, size, tr
-from waggle.gui.pages.models.model_words import fit_words, model_name, model_summary, offer_size, offer_terms, offer_title
+from waggle.gui.pages.models.model_words import Offers, fit_parts, model_name, model_summary, offer_size, offer_terms, offer_title
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
@@ -24,11 +23,12 @@ class ModelCard(QFrame):
     removed = Signal(object)
     export_wanted = Signal()
 
-    def __init__(self, theme: Theme, model: ModelDetails, name: str = "") -> None:
+    def __init__(self, theme: Theme, model: ModelDetails, offers: Offers, name: str = "") -> None:
+        """`name`: that of the model in training; others have theirs from the suggestions, or from the hub."""
         super().__init__()
         self.setProperty("kind", "card")
         self.setProperty("now", model.active)
-        title = name or model_name(model)
+        title = name or model_name(model, offers)
         head = row((ElidedLabel(theme, title, "title" if model.active else "heading"), 0 if model.active else 1))
         if model.active:
             head.addWidget(Chip(theme, tr("In training"), "accent", "on"))
@@ -46,23 +46,23 @@ class ModelCard(QFrame):
         if model.active:  # the widest card, alone on its line
             self.setLayout(row((words, 1), self._act, gap=20, margins=MARGINS))
             return
-        acts = [self._act, *([self._remover(theme, model)] if model.kind == "hub" else [])]
+        acts = [self._act, *([self._remover(theme, model, title)] if model.kind == "hub" else [])]
         self.setLayout(column(words, None, row(*acts, None, margins=(0, 4, 0, 0)), gap=5, margins=MARGINS))
 
-    def _remover(self, theme: Theme, model: ModelDetails) -> ConfirmLink:
-        name = tr("Remove %1 from this computer").replace("%1", model_name(model))
+    def _remover(self, theme: Theme, model: ModelDetails, title: str) -> ConfirmLink:
+        name = tr("Remove %1 from this computer").replace("%1", title)
         sure = tr("Remove %1").replace("%1", size(model.bytes))
         button = ConfirmLink(theme, tr("Remove"), name, question=sure, question_name=f"{name}: {size(model.bytes)}")
         button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
-    def show_model(self, model: ModelDetails, form: str, why_not: str, failure: str = "") -> None:
+    def show_model(self, model: ModelDetails, offers: Offers, form: str, why_not: str, failure: str = "") -> None:
         """Show the model's present state.
 
         `form`: how it is asked, in words; `why_not`: why no button can be pressed; `failure`: why its last choice failed.
         """
         say_in(self._form, form, "soft")
-        self._about.say(model_summary(model))
+        self._about.say(model_summary(model, offers))
         first, how = (failure, "") if failure else fit_parts(model.fit)
         say_in(self._fit, first, "bad" if failure else "soft")
         set_tip(self._fit, how)
@@ -90,7 +90,7 @@ class OfferCard(QFrame):
             gated.hide()
         set_tip(
             gated,
-            tr("Accept its licence on huggingface.co with a free account, then store a token of yours with `waggle token`."),
+            tr("Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how."),
         )
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
         if not offer.good_at:
@@ -107,10 +107,11 @@ class OfferCard(QFrame):
             head,
             owned,
             good_at,
-            None,
+            *((None,) if offer.good_at else ()),  # the facts of neighbours stand at the same height
             ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
             self._fit,
             ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
+            *(() if offer.good_at else (None,)),
             row(self._act, gated, None, gap=12, margins=(0, 4, 0, 0)),
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
@@ -122,14 +123,17 @@ class OfferCard(QFrame):
         """
         fits = None if failure else offer.fits
         first, how = (failure, "") if failure else fit_parts(offer.fit)
-        say_in(self._fit, first, "bad" if failure or fits is False else "soft")
+        say_in(self._fit, first, "bad" if failure else "soft")
         set_tip(self._fit, how)
         active = here is not None and here.active
         if active:
             self._chip.say(tr("In training"), "accent", "on")
-        elif fits is not None:
+        elif fits is None:
+            self._chip.say(tr("Not checked"), "plain")
+            set_tip(self._chip, tr("Waggle checks whether it fits before it downloads the weights."))
+        else:
             self._chip.say(*((tr("Fits"), "good", "check") if fits else (tr("Too large"), "plain", "")))
-        self._chip.setVisible(active or fits is not None)
+        self._chip.setVisible(active or not failure)
         self._act.setVisible(not active)
         words = _act_words(here, coming=coming, failed=bool(failure))
         self._act.say(words)
@@ -142,15 +146,9 @@ class OfferCard(QFrame):
 def _act_words(here: ModelDetails | None, *, coming: bool = False, failed: bool = False) -> str:
     """What the button does with a model that is `here`, wholly or in part, or on the hub only."""
     if coming:
-        return tr("On its way")
+        return tr("Downloading")
     if failed:
         return tr("Try again")
     if here is None:
         return tr("Download and train")
     return tr("Train this one") if here.finished else tr("Continue the download")
-
-
-def fit_parts(fit: str) -> tuple[str, str]:
-    """Whether a model fits in one sentence, and how it would be trained."""
-    first, *how = turns_of(fit)
-    return fit_words(first), " ".join(map(tr, how))

@@ -4,7 +4,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QProgressBar
 
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.pages.models.model_words import choice_progress, choice_title, unchanged_words
+from waggle.gui.pages.models.licence_steps import LicenceSteps
+from waggle.gui.pages.models.model_words import Offers, choice_progress, choice_title, lacks_access, unchanged_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -20,7 +21,8 @@ class ChoiceCard(QFrame):
     cancelled = Signal()
     repeated = Signal(object)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, *, here: bool) -> None:
+        """`here`: the engine runs on this computer."""
         super().__init__()
         self.setProperty("kind", "card")
         self._choice: ModelChoice | None = None
@@ -38,12 +40,15 @@ class ChoiceCard(QFrame):
         self._retry.clicked.connect(lambda: self.repeated.emit(self._choice))
         self._close = Button(theme, tr("Dismiss"), "link")
         self._close.clicked.connect(self._dismiss)
-        self._failed = as_widget(row(self._retry, 4, self._close, None))
+        self._failed = as_widget(row(self._retry, None))
+        self._licence = LicenceSteps(theme, here=here)
+        self._licence.retried.connect(lambda: self.repeated.emit(self._choice))
         self.setLayout(
             column(
-                row(self._sign, (self._title, 1), self._cancel),
+                row(self._sign, (self._title, 1), self._close, self._cancel),
                 self._progress,
                 self._bar,
+                self._licence,
                 self._unchanged,
                 self._failed,
                 gap=8,
@@ -52,22 +57,26 @@ class ChoiceCard(QFrame):
         )
         self.hide()
 
-    def show_state(self, state: State, why_not: str) -> None:
+    def show_state(self, state: State, offers: Offers, why_not: str) -> None:
         choice = _choice_of(state)
         self._choice = choice
         self.setVisible(choice is not None and choice != self._dismissed)
         if choice is None:
             return
         failed, starts = choice.stage == "failed", choice is not state.choice
-        self._sign.show_icon("warn" if failed else "gather", "bad" if failed else "accent_text")
-        self._title.say(choice_title(choice))
-        say_in(self._progress, choice_progress(choice), "text" if failed else "soft")
+        licence = lacks_access(choice)
+        self._sign.show_icon(*(("lock", "accent_text") if licence else ("warn", "bad") if failed else ("gather", "accent_text")))
+        self._title.say(choice_title(choice, offers))
+        say_in(self._progress, "" if licence else choice_progress(choice), "text" if failed else "soft")
+        self._licence.setVisible(licence)
+        self._licence.show_model(choice.name, why_not)
         say_in(self._unchanged, _what_stays(state, failed=failed, starts=starts), "soft")
         self._bar.setVisible(not failed)
         self._bar.setRange(0, 1000 if choice.total and choice.stage in ("downloading", "converting") else 0)
         self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
         self._cancel.setVisible(not failed and not starts)
-        self._failed.setVisible(failed)
+        self._close.setVisible(failed)
+        self._failed.setVisible(failed and not licence)
         self._retry.setEnabled(not why_not)
         self._retry.setToolTip(why_not)
 

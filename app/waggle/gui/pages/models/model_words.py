@@ -1,40 +1,83 @@
 """Models in words: their names, facts, and how far the choice of one is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from waggle.core.message import Message
+from waggle.core.message import Message, as_message, turns_of
 from waggle.gui.i18n.formatting import decimal, duration, figure, one_line, plural, size, tr, visible
-from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelOffer
+from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer
 
+Offers = Mapping[str, ModelOffer]  # Waggle's suggestions by the name of their model
 APART = "  ·  "  # between two facts
-FITS = "Fits: about %1 answers an hour, %2 of %3 GB of memory."  # as the engine says it
+# What the engine says of a model, and the window in other words.
+FITS = "Fits: about %1 answers an hour, %2 of %3 GB of memory."
+WEIGHTS_TOO_LARGE = "This model does not fit: its weights alone need %1 GB, and %2 GB are free."
+TOO_LARGE = "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used."
+LEAN = "All weights are trained with little memory"
+ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
+NEEDS_LICENCE = "%1 is given only to those who accepted its licence."
+REFUSED = "The hub refuses %1 to your token."
 BILLION, MILLION = 1_000_000_000, 1_000_000
 
 
-def model_name(model: ModelDetails) -> str:
-    """The name of a model on this computer."""
+def offers_of(listing: ModelList | None) -> Offers:
+    """The suggestions in a list of models, if there is one."""
+    return {offer.name: offer for offer in listing.suggested} if listing is not None else {}
+
+
+def model_name(model: ModelDetails, offers: Offers) -> str:
+    """The name of a model on this computer, without its owner."""
     if model.kind == "starter":
         return tr("Starter")
-    return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
+    return _short_name(model.name, offers) if model.kind == "hub" else one_line(Path(model.folder).name)
 
 
-def model_summary(model: ModelDetails) -> str:
+def _short_name(name: str, offers: Offers) -> str:
+    return offer_title(offers[name]) if name in offers else one_line(name.partition("/")[2] or name)
+
+
+def model_summary(model: ModelDetails, offers: Offers) -> str:
     """Source, size and training of a model, in one line."""
     folder = tr("In %1").replace("%1", one_line(str(Path(model.folder).parent)))
-    where = {"starter": tr("Comes with Waggle"), "hub": "Hugging Face", "folder": folder}[model.kind]
+    owner = "" if model.name in offers else one_line(model.name.partition("/")[0])  # that of a suggestion is known
+    hub = f"Hugging Face: {owner}" if owner else "Hugging Face"
+    where = {"starter": tr("Comes with Waggle"), "hub": hub, "folder": folder}[model.kind]
     if not model.finished:
-        came = tr("%1 of it are here").replace("%1", size(model.bytes)) if model.bytes else tr("not downloaded yet")
-        return APART.join((where, came))
+        return APART.join((where, _arrived(model, offers[model.name].bytes if model.name in offers else 0)))
     trained = (
         plural(model.rounds, "%n round trained here", "%n rounds trained here") if model.rounds else tr("not trained here yet")
     )
     return APART.join((where, size(model.bytes), trained))
 
 
-def fit_words(fit: str) -> str:
-    """Whether a model fits, below a chip that says so: then only how fast it would be, and in how much memory."""
-    if not isinstance(fit, Message) or fit.id != FITS:
-        return tr(fit)
+def _arrived(model: ModelDetails, whole: int) -> str:
+    """How much of a model was downloaded; `whole`: all of its bytes, 0 if that is not known."""
+    if not model.bytes:
+        return tr("not downloaded yet")
+    if not whole:
+        return tr("%1 downloaded so far").replace("%1", size(model.bytes))
+    return tr("%1 of %2 downloaded").replace("%1", size(model.bytes)).replace("%2", size(whole))
+
+
+def fit_parts(fit: str) -> tuple[str, str]:
+    """Whether a model fits in one line, below a chip that says so; and how it would be trained."""
+    first, *how = turns_of(fit)
+    return _fit_words(first, how), " ".join(map(tr, how))
+
+
+def _fit_words(fit: Message, how: list[Message]) -> str:
+    match fit.id:
+        case words if words == WEIGHTS_TOO_LARGE:
+            return tr(Message("Needs %1 GB at the least; %2 GB are free", *fit.values))
+        case words if words == TOO_LARGE:
+            return tr(Message("Needs %1 GB; %3 of the %2 GB that are free may be used", *fit.values))
+        case words if words != FITS:
+            return tr(fit)
+    methods = {value.id for part in how for value in part.values if isinstance(value, Message)}
+    if LEAN in methods:
+        return tr(Message("About %1 answers an hour in %2 GB, saving memory", *fit.values))
+    if methods.intersection(ADAPTERS):
+        return tr(Message("About %1 answers an hour in %2 GB, as an adapter", *fit.values))
     return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))
 
 
@@ -73,15 +116,23 @@ def offer_terms(offer: ModelOffer) -> str:
     return APART.join(facts)
 
 
-def chosen_name(choice: ModelChoice) -> str:
+def chosen_name(choice: ModelChoice, offers: Offers) -> str:
     """The name of a model that was chosen."""
-    name = choice.name.partition("/")[2] if choice.name else Path(choice.folder).name
-    return one_line(name) or tr("Starter")
+    return _short_name(choice.name, offers) if choice.name else one_line(Path(choice.folder).name) or tr("Starter")
 
 
-def choice_title(choice: ModelChoice) -> str:
+def lacks_access(choice: ModelChoice) -> bool:
+    """Whether the choice failed because the hub gives this model only to some accounts, such as those with its licence."""
+    return choice.stage == "failed" and as_message(choice.title).id in (NEEDS_LICENCE, REFUSED)
+
+
+def choice_title(choice: ModelChoice, offers: Offers) -> str:
     """How far a choice is, in a few words."""
     match choice.stage:
+        case "failed" if as_message(choice.title).id == NEEDS_LICENCE:
+            words = tr("%1 needs its licence accepted")
+        case "failed" if as_message(choice.title).id == REFUSED:
+            words = tr("Hugging Face refuses %1 to your token")
         case "failed":
             words = tr("%1 was not chosen")
         case "checking":
@@ -90,7 +141,14 @@ def choice_title(choice: ModelChoice) -> str:
             words = tr("Converting %1")
         case _:
             words = tr("Downloading %1") if choice.total else tr("Asking the hub about %1")
-    return words.replace("%1", chosen_name(choice))
+    return words.replace("%1", chosen_name(choice, offers))
+
+
+def failure_words(choice: ModelChoice | None) -> str:
+    """Why a choice failed, in one sentence beside the model; empty if it did not."""
+    if choice is None or choice.stage != "failed":
+        return ""
+    return tr("Its licence is not accepted yet.") if as_message(choice.title).id == NEEDS_LICENCE else visible(tr(choice.title))
 
 
 def choice_progress(choice: ModelChoice) -> str:

@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import one_line, tr, visible
+from waggle.gui.i18n.formatting import later, one_line, tr
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
 from waggle.gui.pages.models.choice_card import ChoiceCard
 from waggle.gui.pages.models.model_field import ModelField
-from waggle.gui.pages.models.model_words import exported_words, storage_words
+from waggle.gui.pages.models.model_words import exported_words, failure_words, offers_of, storage_words
 from waggle.gui.pages.models.prompt_form_words import prompt_form_words
 from waggle.gui.pages.page import Page
 from waggle.gui.widgets.containers.card_grid import CardGrid
@@ -25,6 +25,7 @@ from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
+from waggle.gui.widgets.skeleton import SkeletonCard
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import (
@@ -42,6 +43,9 @@ from waggle.protocol.events_models import HubResults, ModelDetails, ModelExporte
 from waggle.protocol.state import State
 
 LEAST = 330  # pixels of a card's width, at a text size of 100%
+SUGGESTED = later("Good models to begin with")
+ABOUT_SUGGESTED = later("Small models that learn well. Waggle downloads nothing until you say so.")
+COMING = 3  # cards that stand for the models until they are listed
 
 
 class OfferSection(QWidget):
@@ -86,7 +90,7 @@ class ModelsPage(Page):
         self._model_cards: list[ModelCard] = []
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._head = page_header(theme, tr("Models"), self._line)
-        self._choice = ChoiceCard(theme)
+        self._choice = ChoiceCard(theme, here=self._here)
         self._choice.cancelled.connect(lambda: self._send(CancelChoice(id=new_id())))
         self._choice.repeated.connect(lambda choice: self._choose(choice.name, choice.folder))
         self._suggestion = SwarmSuggestionLine(theme, context.settings)
@@ -96,7 +100,13 @@ class ModelsPage(Page):
         self._message_card = card(self._message)
         self._waiting = text(theme, "", "body", "soft", wrap=True)
         self._waiting_card = card(self._waiting)
+        self._coming_card, coming_cards = SkeletonCard(theme), CardGrid(theme.px(LEAST))
+        coming_cards.show_cards([SkeletonCard(theme, lines=6) for _ in range(COMING)])
+        line = text(theme, tr(ABOUT_SUGGESTED), "small", "soft", wrap=True)
+        self._coming_offers = as_widget(column(text(theme, tr(SUGGESTED), "heading"), line, 4, coming_cards, gap=4))
         self._active, self._others = column(), CardGrid(theme.px(LEAST))
+        self._active_part = as_widget(self._active)
+        self._active_part.hide()
         self._others_part = as_widget(column(text(theme, tr("Also on this computer"), "heading"), self._others))
         self._others_part.hide()
         self._field = ModelField(theme, here=self._here)
@@ -109,8 +119,9 @@ class ModelsPage(Page):
         self._suggested = OfferSection(context, lambda name: self._choose(name, ""))
         self._storage = ElidedLabel(theme, role="small", tone="text_soft")
         self._box = column(
-            self._choice, self._suggestion_card, self._message_card, self._waiting_card, as_widget(self._active), self._field,
-            self._hub, self._others_part, self._suggested, self._storage, None,
+            self._choice, self._suggestion_card, self._message_card, self._waiting_card, self._coming_card,
+            self._active_part, self._field, self._coming_offers, self._hub, self._others_part, self._suggested,
+            self._storage, None,
         )  # fmt: skip
         self._scroll = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._scroll, 1), gap=0))
@@ -134,7 +145,7 @@ class ModelsPage(Page):
             tr("You train %1").replace("%1", one_line(state.ready.model)) if state.ready else tr("No model is loaded.")
         )
         self._field.show_state(why_not)
-        self._choice.show_state(state, why_not)
+        self._choice.show_state(state, offers_of(state.models), why_not)
         self._suggestion.show_state(state)
         self._suggestion_card.setVisible(not self._suggestion.isHidden())
         self._draw_models(why_not)
@@ -177,8 +188,7 @@ class ModelsPage(Page):
     def _failure(self, name: str) -> str:
         """Why the last choice of this model of the hub failed; empty if it did not."""
         choice = self._state.choice
-        failed = choice is not None and choice.stage == "failed" and choice.name == name != ""
-        return visible(tr(choice.title)) if choice is not None and failed else ""
+        return failure_words(choice) if choice is not None and choice.name == name != "" else ""
 
     def _list(self) -> None:
         """Query the models once for each engine, each saved round and each choice that has ended or failed."""
@@ -190,8 +200,10 @@ class ModelsPage(Page):
     def _draw_models(self, why_not: str) -> None:
         """Draw the models on this computer. Cards are reused while the models stay the same, so that a press is not lost."""
         listing = self._state.models
-        self._waiting.setText(why_not or tr("Loading the models."))
-        self._waiting_card.setVisible(listing is None)
+        self._waiting.setText(why_not)
+        self._waiting_card.setVisible(listing is None and bool(why_not))
+        for each in (self._coming_card, self._coming_offers):
+            each.setVisible(listing is None and not why_not)
         self._storage.setVisible(listing is not None)
         models = sorted(listing.models, key=lambda model: not model.active) if listing else []
         trained = one_line(self._state.ready.model) if self._state.ready else ""
@@ -202,14 +214,17 @@ class ModelsPage(Page):
             self._make_cards(models, trained)
         for model_card, model in zip(self._model_cards, models, strict=True):
             why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
-            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why, self._failure(model.name))
+            form = prompt_form_words(self._state) if model.active else ""
+            model_card.show_model(model, offers_of(self._state.models), form, why, self._failure(model.name))
         if listing is not None:
             self._storage.say(storage_words(listing.models, listing.free))
 
     def _make_cards(self, models: Sequence[ModelDetails], trained: str) -> None:
         """`trained`: the name of the model in training."""
         empty(self._active)
-        self._model_cards = [ModelCard(self.theme, model, trained if model.active else "") for model in models]
+        self._model_cards = [
+            ModelCard(self.theme, model, offers_of(self._state.models), trained if model.active else "") for model in models
+        ]
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._send(RemoveModel(id=new_id(), name=chosen_model.name)))
@@ -217,6 +232,7 @@ class ModelsPage(Page):
         active = [each for each, model in zip(self._model_cards, models, strict=True) if model.active]
         for model_card in active:
             self._active.addWidget(model_card)
+        self._active_part.setVisible(bool(active))
         others = self._model_cards[len(active) :]
         self._others.show_cards(others)
         self._others_part.setVisible(bool(others))
@@ -234,8 +250,7 @@ class ModelsPage(Page):
         self._hub.setVisible(results is not None)
         here = {model.name: model for model in state.models.models if model.name} if state.models else {}
         suggested = [offer for offer in (state.models.suggested if state.models else ()) if offer.name not in here]
-        line = tr("Small models that learn well. Waggle downloads nothing until you say so.")
-        self._suggested.show_offers(tr("Good models to begin with"), line, suggested)
+        self._suggested.show_offers(tr(SUGGESTED), tr(ABOUT_SUGGESTED), suggested)
         self._suggested.setVisible(bool(suggested))
         pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
         for offer_card, offer in pairs:

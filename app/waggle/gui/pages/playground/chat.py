@@ -15,6 +15,7 @@ from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import hide_names_box, snapshot_label
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
@@ -54,13 +55,12 @@ def first_messages(state: State) -> tuple[str, ...]:
     return (*list(questions.values())[:FIRST], *usual)[:FIRST]
 
 
-def choices_summary(guesses: list[Guess]) -> str:
-    """How often the person preferred the present model in blind comparisons; empty before the first choice."""
-    chosen = [guess.chosen == guess.now for guess in guesses if guess.chosen is not None]
-    if not chosen:
+def guesses_summary(guesses: list[Guess]) -> str:
+    """How often the person recognised the present model in blind tests; empty before the first guess."""
+    right = [guess.chosen == guess.now for guess in guesses if guess.chosen in (0, 1)]
+    if not right:
         return ""
-    sentence = plural(len(chosen), "Of %n choice, %1 fell on the model of now.", "Of %n choices, %1 fell on the model of now.")
-    return sentence.replace("%1", str(sum(chosen)))
+    return plural(len(right), "%1 of %n guess was right.", "%1 of %n guesses were right.").replace("%1", str(sum(right)))
 
 
 class MessageInput(QPlainTextEdit):
@@ -122,7 +122,7 @@ class ChatView(QWidget):
         self._firsts = [Button(theme, "", small=True) for _ in range(FIRST)]
         for button in self._firsts:
             button.clicked.connect(lambda _on=False, button=button: self._begin_with(button.accessibleName()))
-        firsts = column(*(row(None, button, None) for button in self._firsts))
+        firsts = row(None, ResponsiveRow(*self._firsts), None)
         self._beginning = ScrollArea(column(None, self._empty, 8, firsts, None), "surface")
         self.message = MessageInput(theme)
         self.message.sent.connect(self._say)
@@ -294,7 +294,7 @@ class ChatView(QWidget):
         self._moments.setEnabled(not why_not and not fixed)
         self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
         self._clear.setEnabled(bool(state.talk) and not why_not)
-        self._tally.say(choices_summary([box.guess for box in self._boxes if box.guess is not None]))
+        self._tally.say(guesses_summary([box.guess for box in self._boxes if box.guess is not None]))
         if self._is_full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
         self._draw_length()

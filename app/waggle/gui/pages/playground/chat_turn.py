@@ -1,4 +1,4 @@
-"""One turn of a chat: the person's message and two answers; in a blind comparison the person chooses the better one."""
+"""One turn of a chat: the person's message and two answers; in a blind test the person guesses which model gave which."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from waggle.protocol.events_chat import Reply, Turn
 
 @dataclass
 class Guess:
-    """A blind comparison: the place of the present model (0 or 1), and the place the person preferred (-1: neither)."""
+    """A blind test: the place of the present model (0 or 1), and the place the person took for it (-1: could not tell)."""
 
     now: int
     chosen: int | None = None
@@ -29,7 +29,7 @@ def reply_state(reply: Reply, turn: Turn) -> str:
         return "" if reply.ended else tr("writing") if reply.text else tr("getting ready")
     if reply.ended:
         return ""
-    return tr("stopped") if turn.stopped else tr("cut off")
+    return tr("stopped by you") if turn.stopped else tr("cut off")
 
 
 def note_on(turn: Turn) -> str:
@@ -58,7 +58,7 @@ class ReplyTile(QFrame):
 
     def show_reply(self, who: str, reply: Reply, turn: Turn, *, mine: bool, picked: bool) -> None:
         self._who.say(who, "accent_text" if mine else "text_soft")
-        self._state.say(tr("your choice") if picked else reply_state(reply, turn))
+        self._state.say(tr("your guess") if picked else reply_state(reply, turn))
         empty = turn.finished and not reply.text.strip()
         self._words.say(tr("It said nothing.") if empty else plain_reply(reply.text))
         self._words.setAccessibleName(f"{who}: {visible(plain_reply(reply.text))}")
@@ -69,7 +69,7 @@ class ReplyTile(QFrame):
 
 
 class ChatTurn(QWidget):
-    """Shows one turn while it grows. With a `guess`, the models are not named until the person has chosen."""
+    """Shows one turn while it grows. With a `guess`, the models are not named until the person has guessed."""
 
     chosen = Signal()
 
@@ -82,13 +82,15 @@ class ChatTurn(QWidget):
         you.setFixedWidth(theme.px(40))
         self._tiles = (ReplyTile(theme), ReplyTile(theme))
         self._note = ElidedLabel(theme, "", "caption", "text_faint")
-        self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Neither"))]
+        self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Cannot tell"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
-        self._question = as_widget(row(text(theme, tr("Which is better?"), "small", "soft"), *self._asks, None))
+        self._question = as_widget(row(text(theme, tr("Which one is your model now?"), "small", "soft"), *self._asks, None))
+        self._same = text(theme, tr("Both answered the same."), "small", "soft")
+        self._same.hide()
         self._question.hide()
         tiles = row(*((tile, 1) for tile in self._tiles), gap=12)
-        self.setLayout(column(row(column(2, you, None), (self._prompt, 1)), self._note, tiles, self._question, gap=6))
+        self.setLayout(column(row(column(2, you, None), (self._prompt, 1)), self._note, tiles, self._question, self._same, gap=6))
 
     def show_turn(self, turn: Turn) -> None:
         if turn == self._turn:
@@ -125,7 +127,9 @@ class ChatTurn(QWidget):
         turn, guess = self._turn, self.guess
         if turn is None:
             return
-        hidden = guess is not None and guess.chosen is None and not self._revealed
+        first, second = (plain_reply(reply.text).strip() for reply in turn.replies)
+        same = guess is not None and turn.finished and first == second  # as they are shown
+        hidden = guess is not None and guess.chosen is None and not self._revealed and not same
         for place, tile in enumerate(self._tiles):
             side = place if guess is None else place ^ guess.now  # in `replies` the present model comes first
             reply = turn.replies[side]
@@ -138,6 +142,7 @@ class ChatTurn(QWidget):
             picked = guess is not None and guess.chosen == place
             tile.show_reply(who, reply, turn, mine=not hidden and side == 0, picked=picked)
         self._question.setVisible(hidden and turn.finished)
+        self._same.setVisible(same)
 
 
 def current_model_label(rounds: int) -> str:

@@ -33,6 +33,7 @@ Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
 BARE = 7  # pixels: the indent of the icon of a tinted chip
 UNJUDGED = "could not be judged"
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 JUDGED, MOST_JUDGED = 225, 440  # pixels of a row's verdict at a text size of 100%, and at most
 
 
@@ -42,8 +43,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training, and learned to mark its answer in %n round.",
-            "It knew this before training, and learned to mark its answer in %n rounds.",
+            right[0].rounds, "It knew this before training; after %n round it also writes it where Waggle reads it.",
+            "It knew this before training; after %n rounds it also writes it where Waggle reads it.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -102,7 +103,7 @@ class AnswerRow(QWidget):
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         judged = reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        tone, icon = KIND_SIGNS[kind_of(completion)]
+        tone, icon = ("bare", "help") if completion.reason == UNJUDGED else KIND_SIGNS[kind_of(completion)]
         chip = Chip(theme, verdict_word(completion), tone, icon)
         set_tip(chip, judged)
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
@@ -144,7 +145,7 @@ class QuestionView(QWidget):
         self._next = Button(theme, tr("Another question"), small=True)
         self._next.clicked.connect(self._pose_another)
         self._question, self._about = (
-            text(theme, "", "mono", wrap=True),
+            text(theme, NO_BREAK_SPACE, "mono", wrap=True),  # as high as a question before there is one
             ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
         )
         self._mine = QLineEdit()
@@ -162,9 +163,8 @@ class QuestionView(QWidget):
         self._rows = column(gap=8)
         self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
-        self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
-        self._well.hide()
-        asking = card(head, self._about, self._well, as_widget(row((self._mine, 1), self._go)), self._sharing_row(),
+        well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
+        asking = card(head, self._about, well, as_widget(row((self._mine, 1), self._go)), self._sharing_row(),
                       self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
@@ -345,9 +345,8 @@ class QuestionView(QWidget):
     def _show_question(self, posed: QuestionPosed) -> None:
         self._posed = posed
         self._specialty, self._number = posed.specialty, posed.number
-        self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
+        self._menu.say(self._titles.get(posed.specialty, tr(one_line(posed.title))), "down")
         self._question.setText(visible_lines(posed.question.strip()))
-        self._well.show()
         pinned, fresh = tr("%1, question %2"), tr("%1, a new question that others take too")
         words = (fresh if posed.epoch else pinned).replace("%1", tr(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))

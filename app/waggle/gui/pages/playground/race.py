@@ -7,9 +7,9 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.charts.painted.race_grid import MOST_ROW, ROW, RaceGrid
+from waggle.gui.charts.painted.race_grid import MOST_ROW, ROW, UNKNOWN, RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.race_state import Race, detail, exam_score, fold, headline, recent_score, solved_words, transfer_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
@@ -70,7 +70,7 @@ class LaneBox(QWidget):
     def show_race(self, race: Race) -> None:
         exam = race.exam
         self._figure.setText(exam_score(exam, self._lane) if exam else recent_score(race.progress_of(self._lane)))
-        self._about.say(tr("of the new questions") if exam else tr("right lately"))
+        self._about.say(tr("on new questions") if exam else tr("right lately"))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
         self.setMaximumHeight(self.sizeHint().height() * MOST_ROW // ROW)  # the rest stays free below
@@ -95,8 +95,8 @@ class RaceView(QWidget):
         self._room = column()
         self._jump = ElidedLabel(theme, "", "small", "text_soft")
         curve = text(theme, tr("Right answers while training"), "heading")
-        about = ElidedLabel(theme, tr("as a trend"), "caption", "text_faint")
-        self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
+        self._about = ElidedLabel(theme, "", "caption", "text_faint")
+        self._curves = card(row(curve, (self._about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
             "sharing": LaneBox(theme, "sharing", tr("Sharing"), LegendLine(theme, "peer", SOLID)),
             "alone": LaneBox(theme, "alone", tr("Alone"), LegendLine(theme, "reference", DOTTED)),
@@ -104,7 +104,9 @@ class RaceView(QWidget):
         own_find = row(HexagonKey(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(HexagonKey(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
         lanes = ((box, 100) for box in self._lanes.values())
-        self._side: QFrame = card(*lanes, row(own_find, passed, None, gap=12), None, gap=14)
+        self._cells = text(theme, "", "caption", "soft", wrap=True)
+        key = column(row(own_find, passed, None, gap=12), self._cells, gap=3)
+        self._side: QFrame = card(*lanes, key, None, gap=14)
         self._arena = StretchRow((self._curves, 2), (self._side, 1), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)
@@ -149,7 +151,7 @@ class RaceView(QWidget):
             self.start()
 
     def _show_end(self, why: str) -> None:
-        if why or self.race.phase != "ended":
+        if self.race.phase != "failed" and (why or self.race.phase != "ended"):  # a failed one has said why
             self.race = replace(self.race, phase="failed", problem=why)
             self._draw()
         words = tr("Does sharing help? %1").replace("%1", headline(self.race))
@@ -161,10 +163,15 @@ class RaceView(QWidget):
         self._more.setText(detail(race))
         busy = race.phase in ("preparing", "running")
         words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")
-        kind = "plain" if busy else "primary"
+        kind = "plain" if busy or race.phase == "failed" else "primary"  # the next one may fail like it
         restyle(self.button, "kind", kind)
         self.button.change_to(kind, words, "cross" if busy else "play")
         self._jump.say(transfer_words(race))
+        stopped = race.phase in ("stopped", "failed") and race.rounds_played
+        ends = tr("as a trend, stopped after round %1") if stopped else tr("as a trend")
+        self._about.say(ends.replace("%1", figure(race.rounds_played)))
+        specialties = len(race.specialties or UNKNOWN.specialties)
+        self._cells.setText(plural(specialties, "One hexagon for %n specialty", "One hexagon for each of %n specialties"))
         for box in self._lanes.values():
             box.show_race(race)
         if self._chart is not None:

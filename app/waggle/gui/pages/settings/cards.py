@@ -13,9 +13,11 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.two_columns import TwoColumns
 from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import ComboBox
 from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 
+WIDEST_MENU = 300  # pixels of menus that are equally wide, at a text size of 100%
 WIDTH = 190  # pixels of a control beside its words, at a text size of 100% and at least
 HIGH = 4  # rows: about the height of a row that is wide
 
@@ -136,6 +138,9 @@ class SectionPane(QWidget):
     ) -> None:  # fmt: skip
         super().__init__()
         self.groups = [GroupCard(theme, group, settings_store) for group in section.groups]
+        menus = [menu for group in self.groups for menu in group.findChildren(ComboBox)]
+        for menu in menus:  # one edge for all of them
+            menu.setMinimumWidth(min(theme.px(WIDEST_MENU), max(each.sizeHint().width() for each in menus)))
         self._others = (*above, *below)
         self._name = text(theme, tr(section.title), "label", "soft")
         self._name.hide()

@@ -100,7 +100,7 @@ def _choices(names: tuple[str, ...], words: dict[str, str]) -> tuple[tuple[Value
 
 LEARNING_RATES = (1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 5e-4)
 MAC = sys.platform == "darwin"  # it has a menu bar in place of a tray, and always has it
-MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
+MOTION, UNSAID = "window.less_motion", later("System default (off)")
 
 WHEN = Section("when", later("When"), (
     Group(later("Power and heat"), (
@@ -142,7 +142,7 @@ HOW_MUCH = Section("how_much", later("How much"), (
         Setting("computer.priority", later("Priority"), later("When other programs want the processor too."),
             Options((("lowest", later("Lowest")), ("low", later("Low")), ("normal", later("Normal"))))),
         Setting("computer.gpu_percent", later("Share of the graphics processor"),
-            later("A screen it draws may stutter above 50%."), Range(minimum=5, maximum=100, step=5, unit="%")),
+            later("Above 50%, the screen may stutter."), Range(minimum=5, maximum=100, step=5, unit="%")),
     )),
     Group(later("Memory, disk and network"), (
         Setting("computer.memory_gb", later("Memory"), later("The most it may take."),
@@ -159,14 +159,14 @@ HOW_MUCH = Section("how_much", later("How much"), (
             later("While it trains. The screen may go dark, and a closed lid still sleeps."),
             Options((("no", later("No")), ("on_power", later("While plugged in")), ("always", later("Always"))))),
         Setting("computer.watts", later("Watts while training"),
-            later("If you measured them. Otherwise they are estimated; the page You shows how."),
+            later("If you measured them. Otherwise they are estimated; Energy on You shows how."),
             Range(minimum=0, maximum=5000, unit="W", zero=later("Estimated"), whole=False)),
         Setting("computer.price_kwh", later("Price of a kWh"),
-            later("In your currency. The page You then shows the cost."),
+            later("In your currency. Energy on You then shows the cost."),
             Range(minimum=0, maximum=1000, step=0.01, zero=later("Not set"), whole=False)),
     )),
 ))  # fmt: skip
-APPEARANCE = Section("appearance", later("Appearance"), (
+APPEARANCE = Section("appearance", later("Appearance and start"), (
     Group(later("Look"), (
         Setting("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
             Options((("system", later("System default")), ("light", later("Light")), ("dark", later("Dark")),
@@ -178,9 +178,9 @@ APPEARANCE = Section("appearance", later("Appearance"), (
         Setting(MOTION, later("Reduce motion"), later("Turns off animations."),
             Options((("system", later("System default")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
     )),
-    Group(later("Start and end"), (
+    Group(later("Starting and closing"), (
         Setting("window.at_login", later("When you log in"), later("For your account on this computer."),
-            Options((("nothing", later("Nothing starts")), ("window", later("Waggle opens minimized")),
+            Options((("nothing", later("Do not start Waggle")), ("window", later("Waggle opens minimized")),
                      ("engine", later("Training starts without a window"))))),
         Setting("window.close_to_tray",
             later("Keep running in the menu bar when closed" if MAC else "Keep running in the tray when closed"),
@@ -212,7 +212,7 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("How others are found"), (
         Setting("swarm.lan", later("Find computers nearby"),
             later("Others on your local network can then see that Waggle runs here, and in which swarm."), Toggle()),
-        Setting("swarm.seeds", later("Seeds"), later("Addresses to begin with, separated by commas."),
+        Setting("swarm.seeds", later("First addresses"), later("Computers to ask first for others (seeds). Separated by commas."),
             TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
         Setting("swarm.gateways", later("Gateways"),
             later("For networks that only let the web through. Separated by commas."),
@@ -222,8 +222,8 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("How others reach this computer"), (
         Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
             Range(minimum=0, maximum=65535, zero=later("Automatic"))),
-        Setting("swarm.host", later("Address"),
-            later("Of this computer, at which others reach it. 0.0.0.0 stands for all of them."), TextLine(hint="0.0.0.0")),
+        Setting("swarm.host", later("Listen on"),
+            later("The network address that Waggle listens on. 0.0.0.0: all of this computer."), TextLine(hint="0.0.0.0")),
         Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."),
             Toggle()),
         Setting("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
@@ -244,7 +244,7 @@ NETWORK = Section("network", later("Network and privacy"), (
 LEARNING = Section("learning", later("Learning and tests"), (
     Group(later("Each round"), (
         Setting("learning.questions", later("Questions a round"),
-            later("With 8, fewer where a round would take more than two minutes."),
+            later("8, or fewer if a round would take over two minutes."),
             Range(minimum=1, maximum=64)),
         Setting("learning.group_size", later("Answers to each question"),
             later("Your model learns from how they differ. More of them take longer."), Range(minimum=2, maximum=16)),
@@ -254,7 +254,7 @@ LEARNING = Section("learning", later("Learning and tests"), (
             Range(minimum=0, maximum=64)),
         Setting("learning.specialties", later("Only these specialties"),
             later("Names of specialties of the swarm, separated by commas. Empty: all of them."),
-            TextLine(hint=later("for example chain_sum, simple_fractions"), several=True)),
+            TextLine(hint=later("for example Fractions, Logic"), several=True)),
     )),
     Group(later("How it answers"), (
         Setting("model.prompt_form", later("How your model is asked"),
@@ -269,8 +269,8 @@ LEARNING = Section("learning", later("Learning and tests"), (
         Setting("learning.temperature", later("Temperature"),
             later("How freely answers are tried: higher is more varied, lower more alike."),
             Range(minimum=0.05, maximum=4, step=0.05, whole=False)),
-        Setting("learning.top_p", later("Most likely words only"),
-            later("The share of probability that answers are drawn from (top p). With 1, from all of it."),
+        Setting("learning.top_p", later("Top p"),
+            later("The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it."),
             Range(minimum=0.05, maximum=1, step=0.05, whole=False)),
     )),
     Group(later("How it learns"), (
@@ -352,5 +352,5 @@ def make_control(theme: Theme, row: Setting) -> Control:
 
 
 def is_wide(row: Setting) -> bool:
-    """Whether the control stands below the words, not beside them."""
-    return isinstance(row.kind, WeekHours) or (isinstance(row.kind, TextLine) and row.kind.several)
+    """Whether the control stands below the words, not beside them: it needs the whole width."""
+    return isinstance(row.kind, WeekHours | TextLine)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit
 
 from waggle.core.errors import EngineError
@@ -86,11 +86,12 @@ class CreateSwarmForm(QFrame):
         theme = self._theme
         name = text(theme, tr("Name"), "label")
         name.setFixedHeight(self._tabs.height())  # so that both columns begin on one line
+        name.setAlignment(Qt.AlignmentFlag.AlignBottom)  # as far above its field as the label below
         left_column = column(
-            name, 2, self._name, 4,
+            name, self._name, 4,
             text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
-            4, self._for_class, self._class_in_short, self._class_words, None, self._specialties.sample_box, gap=6,
+            4, self._for_class, self._class_in_short, self._class_words, 10, self._specialties.sample_box, None, gap=6,
         )  # fmt: skip
         head = StretchRow((self._asks, 1), (self._tabs, 0))
         right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
@@ -189,7 +190,9 @@ class CreateSwarmForm(QFrame):
     def _missing_text(self, kinds: int, files: int) -> str:
         """What the form still lacks with this many specialties and files; empty: nothing."""
         if not kinds and not files and not self._for_class.isChecked():
-            return tr("Choose at least one specialty, or add questions of your own.")
+            if self._name.text().strip():
+                return tr("Choose at least one specialty, or add questions of your own.")
+            return tr("Give it a name, and choose at least one specialty or add questions of your own.")
         if kinds + files > SPECIALTIES:
             return tr("At most %1 specialties.").replace("%1", str(SPECIALTIES))
         if missing := self._own.missing_text():

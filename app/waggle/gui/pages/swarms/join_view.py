@@ -22,7 +22,7 @@ from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
-from waggle.gui.widgets.layout import card, column, empty, in_the_middle, row, rule
+from waggle.gui.widgets.layout import card, column, empty, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
@@ -52,7 +52,7 @@ class JoinView(QStackedWidget):
         # a swarm; what tells its members in words; whether its invite leads to others
         self._previewed: tuple[SwarmDetails, Callable[[], str], bool] | None = None
         self._previews = column()
-        self._link_form = ScrollArea(column(in_the_middle(self._link_card()), None))
+        self._link_form = ScrollArea(column(row((self._link_card(), 1), (QWidget(), 0)), None))
         self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
@@ -65,6 +65,8 @@ class JoinView(QStackedWidget):
         PastedPicture(self._link).pasted.connect(self.open_picture)
         read = Button(theme, tr("Preview"), "primary")
         read.clicked.connect(self._read_link)
+        read.setEnabled(False)
+        self._link.textChanged.connect(lambda words: read.setEnabled(bool(words.strip())))
         file = Button(theme, tr("Open a file or picture"))
         file.clicked.connect(lambda: start(self, self._choose_file()))
         cancel = Button(theme, tr("Cancel"))

@@ -13,14 +13,14 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.join_view import JoinView
-from waggle.gui.pages.swarms.swarm_list import SwarmList
+from waggle.gui.pages.swarms.swarm_list import SwarmList, offers_own_swarm
 from waggle.gui.pages.swarms.swarm_preview import created_words
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.text import ElidedLabel
-from waggle.protocol.commands import ForgetSwarm, ListSwarms, new_id
+from waggle.protocol.commands import ChangeSettings, ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
 LIST, JOIN, CREATE, INVITE = range(4)
@@ -53,6 +53,8 @@ class SwarmsPage(Page):
         self._new.clicked.connect(lambda: self.show_form())
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(lambda: self.show_part("invite"))
+        self._alone = Button(theme, tr("Train alone for now"))
+        self._alone.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.solo": True})))
         self.join_view = JoinView(theme, context.client)
         self.join_view.opened.connect(lambda: self._turn_to(JOIN))
         self.join_view.closed.connect(self.show_list)
@@ -74,7 +76,7 @@ class SwarmsPage(Page):
         )  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._head = page_header(theme, tr("Swarms"), self._line, self._join, self._new, self._ask_others)
+        self._head = page_header(theme, tr("Swarms"), self._line, self._join, self._new, self._alone, self._ask_others)
         self._views.setMinimumHeight(1)  # each view scrolls, so that the header's buttons keep their size
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
@@ -141,10 +143,15 @@ class SwarmsPage(Page):
         self._show_actions()
 
     def _show_actions(self) -> None:
-        view, alone = self._views.currentIndex(), self._state.reach == "solo"
-        self._ask_others.setVisible(view == LIST and not alone)
-        self._new.setVisible(view == LIST)
-        self._join.setVisible(view == LIST)
+        listed, alone, must_choose = (
+            self._views.currentIndex() == LIST,
+            self._state.reach == "solo",
+            self._state.undecided is not None,
+        )
+        self._ask_others.setVisible(listed and not alone and not must_choose)
+        self._alone.setVisible(listed and must_choose)
+        for button in (self._new, self._join):
+            button.setVisible(listed and not offers_own_swarm(self._state))
 
     def show_list(self) -> None:
         self._turn_to(LIST)
@@ -175,7 +182,9 @@ class SwarmsPage(Page):
         if self._state.undecided is not None and known_swarms is not None and not why_not:
             return tr("Choose the swarm in which your model trains.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
-            return tr("The engine is going there; your model comes along.")
+            return tr("Waggle is going there; your model comes along.")
+        if self._state.phase == "preparing" and known_swarms is None and not self._state.waits_for_choice:
+            return tr("Waggle is starting.")
         if why_not or known_swarms is None:
             return why_not or tr("Asking which swarms are known.")
         active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))

@@ -41,8 +41,12 @@ class SwarmCard(QFrame):
     chosen = Signal(str)
     forgotten = Signal(str)
 
-    def __init__(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> None:
+    def __init__(
+        self, theme: Theme, swarm: SwarmDetails, why_not: str, *, must_choose: bool = False, first: bool = False
+    ) -> None:
+        """`must_choose`: the person has to choose a swarm; `first`: this one stands first among them."""
         super().__init__()
+        self._must_choose, self._first = must_choose, first
         self.setProperty("kind", "card")
         self._swarm, self._members = swarm, ElidedLabel(theme, members_words(swarm, None), "small", "text_soft")
         name = ElidedLabel(theme, one_line(swarm.name), "title" if swarm.active else "heading")
@@ -53,22 +57,23 @@ class SwarmCard(QFrame):
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         if swarm.active:
-            facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
-        parts: list[QWidget] = [head, *facts]
+            facts.append(Fact(theme, tr("You share"), tr(SHARED)))
+        parts: list[QWidget | None] = [head, *facts]
         if swarm.active and (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
         if swarm.active and (samples := sample_questions(theme, swarm, tr("For example"))) is not None:
             parts.append(samples)
         if not swarm.active:
-            parts.append(self._buttons(theme, swarm, why_not))
-        self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
+            parts += [None, self._buttons(theme, swarm, why_not)]
+        self.setLayout(column(*parts, gap=7, margins=(20, 14, 20, 14)))
 
     def show_members(self, members: int | None) -> None:
         self._members.say(members_words(self._swarm, members))
 
     def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> QWidget:
         title = one_line(swarm.name)
-        go = Button(theme, tr("Switch to %1").replace("%1", title[:LONGEST_NAME]), small=True)
+        words = tr("Train in %1") if self._must_choose else tr("Switch to %1")
+        go = Button(theme, words.replace("%1", title[:LONGEST_NAME]), "primary" if self._first else "plain", small=True)
         go.setEnabled(not why_not)
         go.setToolTip(why_not)
         go.clicked.connect(lambda: self.chosen.emit(swarm.charter))

@@ -7,17 +7,19 @@ from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, visible
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.containers.responsive_row import StretchRow
-from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.containers.responsive_row import EvenRow, StretchRow
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import text
 from waggle.protocol.events_swarms import SpecialtyDetails, SwarmDetails
 
 MOST_TITLES = 9
+WIDEST = 760  # pixels of a value, at a text size of 100%: longer lines are hard to read
 MOST_SAMPLES = 3
+LEAST_SAMPLE = 220  # pixels of a sample beside others, at a text size of 100%
 LONGEST_SAMPLE = 220  # characters
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
+OF_ALL = {"easy": later("; all easy"), "standard": later("; all standard"), "hard": later("; all hard")}
 SHARED = (
     "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
     "your own where you choose to share them."
@@ -52,7 +54,7 @@ def trains_on(swarm: SwarmDetails) -> str:
     about_all = [tr(DIFFICULTIES[level])] if level in DIFFICULTIES else []
     about_all += [tr("unchecked")] if all_unchecked else []
     if about_all and any(marks) and not all_unchecked:
-        return f"{listed_titles} · {about_all[0]}"  # two parentheses in a row are hard to read
+        return listed_titles + tr(OF_ALL[level])  # in parentheses it would seem to be of the last one
     return f"{listed_titles} ({', '.join(about_all)})" if about_all else listed_titles
 
 
@@ -108,9 +110,10 @@ class Fact(QWidget):
         super().__init__()
         self._title, name = title, text(theme, title, "small", "soft", wrap=True)
         self._value = text(theme, "", "small", wrap=True)
+        self._value.setMaximumWidth(theme.px(WIDEST))
         name.setFixedWidth(theme.px(112))
         name.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.setLayout(row(name, (self._value, 1), gap=8))
+        self.setLayout(row(name, (self._value, 1), (QWidget(), 0), gap=8))
         self.say(words)
 
     def say(self, words: str) -> None:
@@ -119,29 +122,21 @@ class Fact(QWidget):
 
 
 def sample_questions(theme: Theme, swarm: SwarmDetails, title: str) -> QWidget | None:
-    """Sample questions of specialties that come with Waggle: a short one, and the others on demand; None without any."""
+    """Sample questions of specialties that come with Waggle, the shortest first; None without any."""
     samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions]
     if not samples:
         return None
-    first, *others = sorted(samples[:MOST_SAMPLES], key=lambda specialty: len(specialty.sample))
-    rest = as_widget(column(*(_sample(theme, specialty) for specialty in others), gap=8))
-    rest.hide()
-    more = Button(theme, tr("Show more"), "link")
-    more.setVisible(bool(others))
-
-    def toggle() -> None:
-        rest.setVisible(rest.isHidden())
-        more.say(tr("Show more") if rest.isHidden() else tr("Show less"))
-
-    more.clicked.connect(toggle)
-    head = row(text(theme, title, "small", "soft"), (QWidget(), 1), more)
-    well = frame("well", column(_sample(theme, first), rest, gap=8, margins=(12, 9, 12, 10)))
-    return as_widget(column(head, well, gap=4))
+    shortest = sorted(samples[:MOST_SAMPLES], key=lambda specialty: len(specialty.sample))
+    wells = EvenRow(*(_sample(theme, specialty) for specialty in shortest))
+    wells.set_gap(12)
+    return as_widget(column(text(theme, title, "small", "soft"), wells, gap=4))
 
 
 def _sample(theme: Theme, specialty: SpecialtyDetails) -> QWidget:
     title = text(theme, tr(one_line(specialty.title)), "tag", "soft")
-    return as_widget(column(title, sample_label(theme, specialty.sample), gap=1))
+    well = frame("well", column(title, sample_label(theme, specialty.sample), None, gap=1, margins=(12, 9, 12, 10)))
+    well.setMinimumWidth(theme.px(LEAST_SAMPLE))
+    return well
 
 
 def sample_label(theme: Theme, sample: str) -> QLabel:

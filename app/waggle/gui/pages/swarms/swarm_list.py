@@ -9,11 +9,13 @@ from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.card_grid import CardGrid
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, empty, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.skeleton import SkeletonCard
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import EndedSwarm, SwarmDetails
 from waggle.protocol.state import State
 
+COMING = 2  # cards that stand for swarms until they are listed
 LEAST = 400  # pixels of width of a card, before text scaling
 
 
@@ -39,7 +41,7 @@ class SwarmList(QWidget):
     def show_state(self, state: State, why_not: str, gap: int) -> None:
         """`why_not`: why the node cannot go to another swarm now."""
         listing = state.swarms
-        drawn = (listing and (listing.swarms, listing.ended), why_not, gap)
+        drawn = (listing and (listing.swarms, listing.ended), state.undecided, why_not, gap, listing or _waiting_text(state))
         if drawn != self._drawn:
             self._drawn = drawn
             empty(self._cards)
@@ -51,12 +53,18 @@ class SwarmList(QWidget):
     def _fill(self, state: State, why_not: str, gap: int) -> None:
         known = state.swarms.swarms if state.swarms else ()
         self._active = [self._card(swarm, why_not) for swarm in known if swarm.active]
-        others: list[QWidget] = [self._card(swarm, why_not) for swarm in known if not swarm.active]
+        must_choose, rest = state.undecided is not None, [swarm for swarm in known if not swarm.active]
+        if must_choose:
+            rest.sort(key=lambda swarm: swarm.shipped)  # one that was joined is most likely the one that was trained in
+        others: list[QWidget] = [
+            self._card(swarm, why_not, must_choose=must_choose, first=must_choose and place == 0)
+            for place, swarm in enumerate(rest)
+        ]
         for swarm_card in self._active:
             self._cards.addWidget(swarm_card)
         if state.swarms is None:
-            self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
-        elif all(swarm.shipped for swarm in known):
+            self._fill_waiting(state, gap)
+        elif offers_own_swarm(state):
             others.append(self._own_card(why_not))
         if others:
             if self._active or state.undecided is None:
@@ -69,10 +77,18 @@ class SwarmList(QWidget):
             self._cards.addWidget(self._ended_card(state.swarms.ended))
         self._cards.addStretch(1)
 
+    def _fill_waiting(self, state: State, gap: int) -> None:
+        """Cards without words while the swarms are on their way; else a sentence."""
+        self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
+        if state.phase not in ("problem", "stopped") and not state.waits_for_choice:
+            grid = CardGrid(self._theme.px(LEAST), gap)
+            grid.show_cards([SkeletonCard(self._theme, lines=4) for _ in range(COMING)])
+            self._cards.addWidget(grid)
+
     def _own_card(self, why_not: str) -> QFrame:
         """That there can be more swarms than those that come with Waggle."""
         theme = self._theme
-        join, new = Button(theme, tr("Join with an invite"), "link"), Button(theme, tr("Create a swarm"), "link")
+        join, new = Button(theme, tr("Join with an invite"), small=True), Button(theme, tr("Create a swarm"), small=True)
         join.clicked.connect(lambda: self.join_wanted.emit())
         new.clicked.connect(lambda: self.form_wanted.emit())
         new.setEnabled(not why_not)
@@ -80,7 +96,7 @@ class SwarmList(QWidget):
         words = tr("Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.")
         return card(
             text(theme, tr("A swarm of your own"), "heading"), text(theme, words, "small", "soft", wrap=True), None,
-            row(FLUSH, new, join, None, gap=14), gap=7,
+            row(new, join, None), gap=7,
         )  # fmt: skip
 
     def _ended_card(self, ended: tuple[EndedSwarm, ...]) -> QFrame:
@@ -99,11 +115,16 @@ class SwarmList(QWidget):
         forget.clicked.connect(lambda: self.forgotten.emit(swarm.charter))
         return as_widget(row((ElidedLabel(self._theme, title, "body"), 1), forget, gap=8))
 
-    def _card(self, swarm: SwarmDetails, why_not: str) -> SwarmCard:
-        swarm_card = SwarmCard(self._theme, swarm, why_not)
+    def _card(self, swarm: SwarmDetails, why_not: str, *, must_choose: bool = False, first: bool = False) -> SwarmCard:
+        swarm_card = SwarmCard(self._theme, swarm, why_not, must_choose=must_choose, first=first)
         swarm_card.chosen.connect(self.chosen)
         swarm_card.forgotten.connect(self.forgotten)
         return swarm_card
+
+
+def offers_own_swarm(state: State) -> bool:
+    """Whether a card offers to create a swarm, or to join one: while only those are known that come with Waggle."""
+    return state.swarms is not None and all(swarm.shipped for swarm in state.swarms.swarms)
 
 
 def _waiting_text(state: State) -> str:
@@ -111,5 +132,5 @@ def _waiting_text(state: State) -> str:
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")
     if why_unavailable(state):
-        return tr("The swarms you know appear here when the engine is ready.")
+        return tr("Your swarms appear here in a few seconds.")
     return tr("The swarms you know appear here.")

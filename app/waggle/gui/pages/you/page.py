@@ -204,8 +204,8 @@ class YouPage(Page):
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
         return card(
-            row(self._face, (words, 1), gap=14), self._key, about, ResponsiveRow(*self._acts[:3]), row(self._acts[3], None), None,
-            gap=8,
+            row(self._face, (words, 1), gap=14), self._key, about, ResponsiveRow(*self._acts[:2]), ResponsiveRow(*self._acts[2:]),
+            None, gap=8,
         )  # fmt: skip
 
     def _calendar_card(self) -> QWidget:
