@@ -211,7 +211,7 @@ def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(words, caps
 
 
 def test_the_name_of_a_folder_may_be_no_text():
-    assert str(main.parse(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
+    assert main.parse(["--home", "/d\udce9", "engine"]).home == Path("/d\udce9")
 
 
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
