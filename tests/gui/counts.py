@@ -94,10 +94,12 @@ class Surfaces:
             "round": {
                 "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),
                 "tray": number_in(self.tray, r"round (\d+)"),
-                "waggle status --json": float(facts["round"]),
                 "waggle top": number_in(self.top, r"Round (\d+)"),
-                "chart of waggle top": number_in(self.top, r"of ([\d,]+) round"),
                 "status page": number_in(self.page, r'<div class="figure">(\d+)</div><h2>round<'),
+            },
+            "rounds that are finished": {
+                "waggle status --json": float(facts["round"]),
+                "chart of waggle top": number_in(self.top, r"of ([\d,]+) round"),
                 "metrics": self.metric("waggle_node_round"),
             },
             "tokens a second": {
@@ -114,7 +116,7 @@ class Surfaces:
                 "waggle status --json": _rounded(100 * score.right / score.total if score else None),
                 "waggle top": _share(self.top, r"Held-out score (\d+) of (\d+)"),
                 "line of a round": _rounded(number_in(self.line, r"held-out +([\d.]+)%")),
-                "status page": _share(self.page, r'<div class="note">(\d+) of (\d+), before'),
+                "status page": _share(self.page, r'<div class="note">(\d+) of (\d+), after'),
                 "metrics": _rounded(_hundred(self.metric("waggle_node_held_out_ratio"))),
             },
         }

@@ -28,6 +28,7 @@ theme = Theme("light")
 theme.apply()
 window = MainWindow(PageContext(theme))
 window.show()
+window.show_page("live")  # on Home, the status bar is hidden until there is something in it
 room = window.screen().availableGeometry().size()
 window.resize(room - FRAME)
 for _ in range(4):

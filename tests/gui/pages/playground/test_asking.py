@@ -109,7 +109,7 @@ def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBo
 def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
     hero, now = begun().window.pages.of(HomePage).hero, 1.7e9
     for since in (now, now - 2 * 86_400):
-        hero.show_state(State(phase="paused", phase_since=since), now)
+        hero.show_state(State(phase="paused", phase_since=since, round=1), now)
         assert hero._since.words() == f"since {moment(since, now)}"
 
 
@@ -165,7 +165,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
     phase_is(shell, "problem", qtbot)
     run_coroutines()
     shell._store.flush()
-    assert (form._problem.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
+    assert (form._problem.text(), form._count.words()) == ("The engine ended before it answered.", "1 specialty chosen")
 
 
 def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
