@@ -136,8 +136,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
-<message numerus="yes"><source>%1 right in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 richtig im Test nach %n Runde. Mit diesen Fragen trainiert es nie.</numerusform><numerusform>%1 richtig im Test nach %n Runden. Mit diesen Fragen trainiert es nie.</numerusform></translation></message>
-<message><source>%1 right in the test before its first round. It never trains on these questions.</source><translation>%1 richtig im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
+<message numerus="yes"><source>%1 right (%2) in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 richtig (%2) im Test nach %n Runde. Mit diesen Fragen trainiert es nie.</numerusform><numerusform>%1 richtig (%2) im Test nach %n Runden. Mit diesen Fragen trainiert es nie.</numerusform></translation></message>
+<message><source>%1 right (%2) in the test before its first round. It never trains on these questions.</source><translation>%1 richtig (%2) im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>%1 schickte dir %n Beispiel</numerusform><numerusform>%1 schickte dir %n Beispiele</numerusform></translation></message>
@@ -274,7 +274,6 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Ein Teil des Journals ist beschädigt, oder eine andere Version von Waggle hat ihn geschrieben.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Eine Passphrase hat mindestens %1 Zeichen.</translation></message>
 <message><source>A peer</source><translation>Ein Peer</translation></message>
-<message><source>A peer was first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten war ein Peer zuerst</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Ein Bild entsteht aus einem aufgezeichneten Lauf.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Der Name eines Bildes endet auf .png, und seinen Ordner gibt es schon.</translation></message>
 <message><source>A program fills the screen.</source><translation>Ein Programm füllt den Bildschirm.</translation></message>
@@ -810,7 +809,6 @@
 <message><source>In a chat</source><translation>Im Chat</translation></message>
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
-<message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>Dein Modell lernte dort aus der richtigen Antwort eines Peers, bevor es selbst eine fand. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. Energy on You then shows the cost.</source><translation>In deiner Währung. Unter Du zeigt Energie dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
@@ -875,6 +873,7 @@
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not mark its answer yet.</source><translation>Es weiß diese Antwort, kennzeichnet sie aber noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
+<message><source>It learned from peers first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten lernte es zuerst von Peers</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
@@ -918,6 +917,7 @@
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
 <message><source>Its files are new.</source><translation>Die Dateien sind neu.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
+<message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Seine erste richtige Antwort kam dort, nachdem es aus der eines Peers gelernt hatte. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
@@ -2056,7 +2056,7 @@
 <message><source>Try again.</source><translation>Versuche es noch einmal.</translation></message>
 <message><source>Try another number.</source><translation>Versuche eine andere Nummer.</translation></message>
 <message><source>Try it</source><translation>Probieren</translation></message>
-<message><source>Try what it just learned</source><translation>Probier aus, was es gerade gelernt hat</translation></message>
+<message><source>Try its newest specialty</source><translation>Probier sein neuestes Fachgebiet aus</translation></message>
 <message><source>Try your model</source><translation>Probiere dein Modell aus</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Probiert aus, wie dieses Modell am besten gefragt wird: %1 von %2 Arten</translation></message>
 <message><source>Tuesday</source><translation>Dienstag</translation></message>

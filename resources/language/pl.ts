@@ -136,8 +136,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
-<message numerus="yes"><source>%1 right in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 dobrze w teście po %n rundzie. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform></translation></message>
-<message><source>%1 right in the test before its first round. It never trains on these questions.</source><translation>%1 dobrze w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
+<message numerus="yes"><source>%1 right (%2) in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 dobrze (%2) w teście po %n rundzie. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze (%2) w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze (%2) w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform></translation></message>
+<message><source>%1 right (%2) in the test before its first round. It never trains on these questions.</source><translation>%1 dobrze (%2) w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>Od %1 przyszedł do Ciebie %n przykład</numerusform><numerusform>Od %1 przyszły do Ciebie %n przykłady</numerusform><numerusform>Od %1 przyszło do Ciebie %n przykładów</numerusform></translation></message>
@@ -274,7 +274,6 @@
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
 <message><source>A peer</source><translation>Peer</translation></message>
-<message><source>A peer was first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności peer był pierwszy</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Obraz można zrobić z nagranego przebiegu.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Nazwa obrazu kończy się na .png, a jego folder już istnieje.</translation></message>
 <message><source>A program fills the screen.</source><translation>Jakiś program zajmuje cały ekran.</translation></message>
@@ -810,7 +809,6 @@
 <message><source>In a chat</source><translation>W rozmowie</translation></message>
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
-<message><source>In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too.</source><translation>W każdej z nich Twój model uczył się z dobrej odpowiedzi peera, zanim sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. Energy on You then shows the cost.</source><translation>W Twojej walucie. Energia na stronie Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
@@ -875,6 +873,7 @@
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not mark its answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
+<message><source>It learned from peers first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności uczył się najpierw od peerów</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
@@ -918,6 +917,7 @@
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its files are new.</source><translation>Jego pliki są nowe.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
+<message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Pierwsza dobra odpowiedź pojawiła się tam po nauce z odpowiedzi peera. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
@@ -2056,7 +2056,7 @@
 <message><source>Try again.</source><translation>Spróbuj ponownie.</translation></message>
 <message><source>Try another number.</source><translation>Spróbuj innego numeru.</translation></message>
 <message><source>Try it</source><translation>Wypróbuj</translation></message>
-<message><source>Try what it just learned</source><translation>Sprawdź, czego się właśnie nauczył</translation></message>
+<message><source>Try its newest specialty</source><translation>Wypróbuj jego najnowszą specjalność</translation></message>
 <message><source>Try your model</source><translation>Wypróbuj swój model</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Sprawdzanie, jak najlepiej pytać ten model: sposób %1 z %2</translation></message>
 <message><source>Tuesday</source><translation>Wtorek</translation></message>

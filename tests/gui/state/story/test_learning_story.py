@@ -57,7 +57,7 @@ def test_few_questions_say_how_little_they_mean() -> None:
         ({"reach": "alone"}, "Too early to say", "invite"),
         ({"peers": {"p": PEER}}, "Too early to say", ""),
         ({"peers": {"p": PEER}, "rounds": (LEARNED,)}, "Too early to say", "race"),
-        ({"ahas": (ALONE, TAUGHT)}, "A peer was first in 1 of 3 specialties", "race"),
+        ({"ahas": (ALONE, TAUGHT)}, "It learned from peers first in 1 of 3 specialties", "race"),
     ],
 )
 def test_without_measured_curves_nothing_is_claimed_but_what_happened(changes: dict[str, object], says: str, page: str) -> None:
@@ -134,7 +134,7 @@ def test_the_question_that_shows_most_comes_first() -> None:
     [
         ({"phase": "preparing"}, ""),
         ({}, "Why it begins so low"),
-        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "Try what it just learned"),
+        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "Try its newest specialty"),
         ({"held_out": (score(50, 24),), "reach": "alone"}, "Invite a friend"),
         ({"held_out": (score(50, 24),), "peers": {"p": PEER}}, "Try your model"),
     ],

@@ -3,7 +3,7 @@
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import decimal, figure, plural, tr
+from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
@@ -72,12 +72,12 @@ def _count(score: HeldOutScore) -> str:
 
 def _detail(score: HeldOutScore) -> str:
     words = plural(
-        score.round, "%1 right in the test after %n round. It never trains on these questions.",
-        "%1 right in the test after %n rounds. It never trains on these questions.",
+        score.round, "%1 right (%2) in the test after %n round. It never trains on these questions.",
+        "%1 right (%2) in the test after %n rounds. It never trains on these questions.",
     )  # fmt: skip
     if not score.round:
-        words = tr("%1 right in the test before its first round. It never trains on these questions.")
-    return words.replace("%1", _count(score))
+        words = tr("%1 right (%2) in the test before its first round. It never trains on these questions.")
+    return words.replace("%1", _count(score)).replace("%2", percent(score.right / score.total if score.total else 0.0))
 
 
 def _early_detail(score: HeldOutScore) -> str:
@@ -139,10 +139,12 @@ def sharing_text(state: State) -> Sharing:
     if not taught:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     specialties = max(len(state.ready.specialties), len(state.ahas))
-    says = tr("A peer was first in %1 of %2 specialties").replace("%1", figure(len(taught))).replace("%2", figure(specialties))
-    detail = tr(
-        "In each, your model learned from a peer's right answer before it got one right. It might have got there alone, too."
+    says = (
+        tr("It learned from peers first in %1 of %2 specialties")
+        .replace("%1", figure(len(taught)))
+        .replace("%2", figure(specialties))
     )
+    detail = tr("Its first right answer there came after learning from a peer's. It might have got there alone, too.")
     return Sharing(says, detail, "peer", RACE)
 
 

@@ -66,7 +66,7 @@ def _solved(aha: Aha, state: State) -> NextStep:
         words = tr("%1 is new: it was right for the first time after learning from %2.")
     words = words.replace("%1", tr(one_line(aha.specialty)))
     words = words.replace("%2", short_name(aha.name, aha.origin, namesakes(state.peers.values(), state.ahas)))
-    return NextStep(tr("Try what it just learned"), words, tr("Try it"), "playground", "question")
+    return NextStep(tr("Try its newest specialty"), words, tr("Try it"), "playground", "question")
 
 
 def _first_climb(state: State) -> NextStep:
