@@ -1,7 +1,7 @@
 """The page Live: the steps of the round, and below them one question on a stage, or the feed of all answers."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QStackedWidget
 
 from waggle.core.round_number import round_number
@@ -12,11 +12,10 @@ from waggle.gui.pages.live.all_answers import AllAnswers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
-from waggle.gui.state.story.spoken_summary import summary_text
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import as_widget, card, column
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
 
@@ -43,13 +42,7 @@ class LivePage(Page):
         self._view.chosen.connect(self._choose_view)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
-        self._digest = text(theme, "", "small", "soft", wrap=True)
-        self._digest.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        self._digest_card = as_widget(column(self._digest, margins=(2, 0, 2, 0)))
-        self._digest_card.hide()
-        self.stage, self.answers = StageView(theme), AllAnswers(theme, self._digest_card)
+        self.stage, self.answers = StageView(theme), AllAnswers(theme)
         self.stage.choice_changed.connect(self._redraw)
         self.stage.all_wanted.connect(lambda: self._choose_view(ALL_ANSWERS))
         self.stage.example_wanted.connect(context.requests.example)
@@ -101,7 +94,6 @@ class LivePage(Page):
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # no group waits for an engine that is gone
-        self._show_digest("" if on_stage else summary_text(state, self._now))
         if view.has_more:
             self._redraw_timer.start()
 
@@ -122,13 +114,6 @@ class LivePage(Page):
         """Show what waits once the person is done, even if no event comes."""
         if self.isVisible():
             self._redraw()
-
-    def _show_digest(self, words: str) -> None:
-        """Show the summary; it changes at most once a minute, so a screen reader can finish it."""
-        if words != self._digest.text():
-            self._digest.setText(words)
-            self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
-            self._digest_card.setVisible(bool(words))
 
     def _headline(self) -> str:
         """What the model does; and what stands below, where that is an earlier round."""
