@@ -177,7 +177,7 @@ def test_before_the_first_round_the_parts_of_the_start_stand_above_and_an_exampl
     theatre = Theatre(window_told([events.Preparing(part="Loading the model", done=2, parts=5)]))
     stepper, scene = theatre.live._stepper, theatre.scene
     assert stepper.accessibleName() == "Looking for the model, Starting the answer checker, Loading the model"
-    assert scene._empty.text() == "Questions and answers appear here once the model is loaded."
+    assert scene._empty.text() == "Questions and answers appear here as soon as the first round begins."
     with qtbot.waitSignal(theatre.view.example_wanted):
         qtbot.mouseClick(scene._example, Qt.MouseButton.LeftButton)
     assert scene.height() < theatre.view._area.viewport().height()

@@ -369,7 +369,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
     tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
-        "Not learned from: 10 examples taught nothing new, 1 example was too long for your model. "
+        "Not learned from, among others: 10 examples taught nothing new, 1 example was too long for your model. "
         "Dropped because it broke a rule: reserved question (3)."
     )
     page.choose(WREN.id)

@@ -125,5 +125,5 @@ def _meaning(cards: Sequence[Card]) -> str:
     if "right" in kinds:
         return tr("Some tries are right. It learns from what sets them apart from the others.")
     if "untagged" in kinds:
-        return tr("It already finds some right answers, but they do not count until it marks them. It learns that first.")
+        return tr("It finds some right answers, but does not yet say which one is its answer. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

@@ -10,7 +10,7 @@ from waggle.gui.charts.painted.score_curve import ScoreCurve
 from waggle.gui.charts.painted.waggle_dance import WaggleDance
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
-from waggle.gui.pages.home.start_view import StartView
+from waggle.gui.pages.home.start_view import PartBar, StartView
 from waggle.gui.state.story.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -44,7 +44,9 @@ class ScoreCard(QFrame):
         self.start: StartView | None = None  # until an engine starts without a score
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
-        below = row((self.detail, 1), self._link, gap=12)
+        self._test = PartBar(theme)
+        self._test.hide()
+        below = row((column(self.detail, row((self._test, 1000), None), gap=6), 1), self._link, gap=12)
         self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self._picture = WaggleDance(theme)  # as long as there is nothing else to look at
@@ -73,6 +75,9 @@ class ScoreCard(QFrame):
         self.detail.setText(words.detail)
         self.detail.setVisible(bool(words.detail))
         groups = exams(state)
+        self._test.setVisible(state.test is not None and not groups)
+        if state.test is not None:
+            self._test.show_part(state.test.done, state.test.total)
         curved = has_curve(state)
         (self.curve if curved else self.first_round).show_state(state)
         starts = state.phase == "preparing" and not groups

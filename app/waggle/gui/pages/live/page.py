@@ -12,6 +12,7 @@ from waggle.gui.pages.live.all_answers import AllAnswers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
+from waggle.gui.state.story.learning_story import test_words
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import card, column
@@ -25,7 +26,7 @@ STAGE, ALL_ANSWERS = range(2)  # the views
 
 
 class LivePage(Page):
-    """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
+    """For watching: its one primary button starts an engine that failed. Offers a recorded example while there are no cards."""
 
     spreads = True
 
@@ -40,6 +41,8 @@ class LivePage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
+        self._again = Button(theme, tr("Try again"), "primary", "play")
+        self._again.clicked.connect(context.requests.engine_start)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
         self.stage, self.answers = StageView(theme), AllAnswers(theme)
@@ -50,7 +53,7 @@ class LivePage(Page):
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
         self._head = column(
-            page_header(theme, tr("Live"), self._line, self._view, self._example, *self.answers.controls),
+            page_header(theme, tr("Live"), self._line, self._view, self._again, self._example, *self.answers.controls),
             card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
@@ -90,6 +93,8 @@ class LivePage(Page):
         view: StageView | AllAnswers = self.stage if on_stage else self.answers
         view.show_state(state, self._now, empty=self._empty_words())
         self._line.say(view.hold_words() or self._headline())
+        can_start = self.context.engine.can_start() and not self.context.settings.is_unreadable
+        self._again.setVisible(state.phase == "problem" and can_start)
         self._example.setVisible(not state.cards and not on_stage)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
@@ -120,10 +125,12 @@ class LivePage(Page):
         state = self._state
         scene = self.stage.stage.scene if self._view.index == STAGE else None
         on_stage = figure(round_number(scene.round)) if scene is not None else ""
+        if state.test is not None and not state.round and state.phase == "contributing":
+            return f"{tr('Your model is taking its first test.')} {test_words(state)}"
         if state.phase == "contributing" and state.stage is not None:
             number = figure(round_number(state.round))
             if scene is not None and scene.round < state.round:
-                words = tr("Round %1 is running. Below: round %2, which is finished")
+                words = tr("Round %1 is running. Below: round %2, finished")
                 return words.replace("%1", number).replace("%2", on_stage)
             return tr("Round %1: your model is %2").replace("%1", number).replace("%2", tr(DOING[state.stage]))
         words = tr(sentence(state).says)
@@ -135,7 +142,7 @@ class LivePage(Page):
         if self._state.phase == "problem":
             return tr("Questions and answers appear here when training runs again.")
         if self._state.phase == "preparing":
-            return tr("Questions and answers appear here once the model is loaded.")
+            return tr("Questions and answers appear here as soon as the first round begins.")
         if not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":
