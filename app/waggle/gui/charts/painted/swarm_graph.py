@@ -213,7 +213,7 @@ class SwarmGraph(PaintedChart):
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self.theme.colour("border"), 1))
-        across, down = outer_ring(place)
+        across, down = outer_ring(place, named=bool(self._peers))
         for share in (stretched(INNER_RING, nearest_share(down, across)), 1.0):
             painter.drawEllipse(centre, across * share, down * share)
         self._around = place_peers(self._peers, place)

@@ -57,10 +57,12 @@ def radius_share(peer: PeerInfo) -> float:
     return FASTEST + (1 - FASTEST) * min(1.0, math.sqrt(max(0.0, peer.delay_ms) / SLOW))
 
 
-def outer_ring(rect: QRectF) -> tuple[float, float]:
-    """Half axes of the outer ring, with room for names beside it and for the selected avatar above and below."""
+def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
+    """Half axes of the outer ring, with room beside it for names if it is `named`, and above and below for a selected avatar."""
     down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
-    across = max(64.0, min(rect.width() * 0.42, rect.width() / 2 - NAME_ROOM))
+    across = rect.width() * 0.42
+    if named:
+        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM))
     return min(across, LONGEST * down), min(down, LONGEST * across)
 
 

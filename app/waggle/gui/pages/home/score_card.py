@@ -21,10 +21,6 @@ from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
 PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
-START_HIGH, OUTLINES_HIGH = (
-    480,
-    650,
-)  # pixels of height while the engine starts, and before the first answers, before text scaling
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
@@ -61,11 +57,9 @@ class ScoreCard(QFrame):
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
     def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9. Answers have no limit."""
-        if self.start is not None and not self.start.isHidden():
-            return max(self._theme.px(START_HIGH), self.minimumSizeHint().height())
+        """The greatest height of the card at this width: its chart is no higher than 16:9."""
         if self.curve.isHidden():
-            return UNLIMITED if self.first_round.has_answers else self._theme.px(OUTLINES_HIGH)
+            return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 

@@ -29,7 +29,7 @@ SIGN, BAR, BAR_WIDE = 20, 6, 420  # pixels before text scaling: the sign of a st
 
 
 class StepSign(PaintedWidget):
-    """A tick for a step that is done, a pale cell for the present one, and an empty one for those to come."""
+    """A tick for a step that is done, a ringed cell for the present one, and an empty one for those to come."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, QSize(theme.px(SIGN), theme.px(SIGN)))

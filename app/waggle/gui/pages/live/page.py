@@ -41,8 +41,8 @@ class LivePage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
-        self._again = Button(theme, tr("Try again"), "primary", "play")
-        self._again.clicked.connect(context.requests.engine_start)
+        self._retry = Button(theme, tr("Try again"), "primary", "play")
+        self._retry.clicked.connect(context.requests.engine_start)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
         self.stage, self.answers = StageView(theme), AllAnswers(theme)
@@ -53,7 +53,7 @@ class LivePage(Page):
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
         self._head = column(
-            page_header(theme, tr("Live"), self._line, self._view, self._again, self._example, *self.answers.controls),
+            page_header(theme, tr("Live"), self._line, self._view, self._retry, self._example, *self.answers.controls),
             card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
@@ -94,7 +94,7 @@ class LivePage(Page):
         view.show_state(state, self._now, empty=self._empty_words())
         self._line.say(view.hold_words() or self._headline())
         can_start = self.context.engine.can_start() and not self.context.settings.is_unreadable
-        self._again.setVisible(state.phase == "problem" and can_start)
+        self._retry.setVisible(state.phase == "problem" and can_start)
         self._example.setVisible(not state.cards and not on_stage)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state

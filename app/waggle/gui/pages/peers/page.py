@@ -239,7 +239,7 @@ class PeersPage(Page):
         self._band.setMinimumHeight(height)
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNBOUNDED)
-        self._band.setMaximumHeight(room - table if few and self._state.peers else height)
+        self._band.setMaximumHeight(UNBOUNDED if not self._state.peers else room - table if few else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
