@@ -889,6 +889,7 @@
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
+<message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Es startet in einer Sekunde von selbst neu.</numerusform><numerusform>Es startet in %n Sekunden von selbst neu.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
@@ -1460,6 +1461,7 @@
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
 <message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
+<message><source>See the steps of a round</source><translation>Schritte einer Runde ansehen</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
 <message><source>See who was first</source><translation>Wer zuerst richtig lag</translation></message>
@@ -2181,6 +2183,7 @@
 <message><source>What the swarm trains on, with an example</source><translation>Was der Schwarm übt, mit einem Beispiel</translation></message>
 <message><source>What the words mean</source><translation>Was die Wörter bedeuten</translation></message>
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
+<message><source>What this test is for</source><translation>Wozu dieser Test da ist</translation></message>
 <message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>Was schon geladen ist, bleibt. Lade weiter, wenn es eine Verbindung gibt.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen.</translation></message>

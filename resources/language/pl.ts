@@ -889,6 +889,7 @@
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
+<message><source>It shows where your model begins, so that you see what training adds.</source><translation>Pokazuje, od czego zaczyna Twój model, aby było widać, co daje trening.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę uruchomi się samo.</numerusform><numerusform>Za %n sekundy uruchomi się samo.</numerusform><numerusform>Za %n sekund uruchomi się samo.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
@@ -1460,6 +1461,7 @@
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
 <message><source>See the race</source><translation>Zobacz wyścig</translation></message>
+<message><source>See the steps of a round</source><translation>Zobacz kroki rundy</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
 <message><source>See who was first</source><translation>Zobacz, kto był pierwszy</translation></message>
@@ -2181,6 +2183,7 @@
 <message><source>What the swarm trains on, with an example</source><translation>Co ćwiczy rój, z przykładem</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
+<message><source>What this test is for</source><translation>Po co jest ten test</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>To, co już pobrano, zostaje. Kontynuuj, gdy będzie połączenie.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Nie udało się odczytać informacji o peerach.</translation></message>

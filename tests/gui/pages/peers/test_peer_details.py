@@ -380,7 +380,7 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     translator.use("de")
     window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
     page, _ = page_of(window, OTTER.id)
-    words = "Nicht daraus gelernt: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
+    words = "Nicht daraus gelernt, unter anderem: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
     assert page._strip._refusals.text() == words
     assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 
