@@ -245,7 +245,7 @@
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
-<message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n hat deine Antworten geholt</numerusform><numerusform>; %n haben deine Antworten geholt</numerusform></translation></message>
+<message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n nahm deine Beispiele</numerusform><numerusform>; %n nahmen deine Beispiele</numerusform></translation></message>
 <message><source>; all easy</source><translation>; alle leicht</translation></message>
 <message><source>; all hard</source><translation>; alle schwer</translation></message>
 <message><source>; all standard</source><translation>; alle üblich</translation></message>
@@ -552,6 +552,7 @@
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
+<message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Verbunden, nicht blockiert, und gab dir Beispiele oder nahm deine.</translation></message>
 <message><source>Connecting</source><translation>Verbindet</translation></message>
 <message><source>Connection</source><translation>Verbindung</translation></message>
 <message><source>Continue</source><translation>Weiter</translation></message>
@@ -827,7 +828,6 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
-<message><source>It already finds some right answers, but they do not count until it marks them. It learns that first.</source><translation>Es findet schon manche richtige Antwort, aber sie zählt erst, wenn es sie kennzeichnet. Das lernt es zuerst.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -844,6 +844,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
+<message><source>It finds some right answers, but does not yet say which one is its answer. It learns that first.</source><translation>Es findet manche richtige Antwort, sagt aber noch nicht, welche seine Antwort ist. Das lernt es zuerst.</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
@@ -887,6 +888,7 @@
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
+<message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Es startet in einer Sekunde von selbst neu.</numerusform><numerusform>Es startet in %n Sekunden von selbst neu.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
@@ -959,7 +961,6 @@
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
-<message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
 <message><source>Latest right answer</source><translation>Neueste richtige Antwort</translation></message>
 <message><source>Leaderboard</source><translation>Rangliste</translation></message>
@@ -1162,7 +1163,7 @@
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nicht jede Platte nimmt Sockets auf: Wähle mit --home einen Ordner auf einer anderen.</translation></message>
 <message><source>Not everything was removed</source><translation>Nicht alles wurde entfernt</translation></message>
-<message><source>Not learned from: %1.</source><translation>Nicht daraus gelernt: %1.</translation></message>
+<message><source>Not learned from, among others: %1.</source><translation>Nicht daraus gelernt, unter anderem: %1.</translation></message>
 <message><source>Not now</source><translation>Nicht jetzt</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nicht ganz: Es ist %1.</translation></message>
 <message><source>Not read yet</source><translation>Noch nicht gelesen</translation></message>
@@ -1296,8 +1297,9 @@
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
+<message><source>Peers' examples</source><translation>Beispiele von Peers</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
-<message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
+<message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
 <message><source>Per round, if available.</source><translation>Je Runde, wenn es so viele gibt.</translation></message>
 <message><source>Per round.</source><translation>Je Runde.</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
@@ -1348,7 +1350,6 @@
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die erste Runde beginnt.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die nächste Runde beginnt.</translation></message>
-<message><source>Questions and answers appear here once the model is loaded.</source><translation>Fragen und Antworten erscheinen hier, sobald das Modell geladen ist.</translation></message>
 <message><source>Questions and answers appear here when training runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn das Training wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
@@ -1416,7 +1417,7 @@
 <message><source>Round</source><translation>Runde</translation></message>
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
-<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Runde %1 läuft. Darunter: Runde %2, die fertig ist</translation></message>
+<message><source>Round %1 is running. Below: round %2, finished</source><translation>Runde %1 läuft. Unten: Runde %2, abgeschlossen</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
@@ -1460,6 +1461,7 @@
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
 <message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
+<message><source>See the steps of a round</source><translation>Schritte einer Runde ansehen</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
 <message><source>See who was first</source><translation>Wer zuerst richtig lag</translation></message>
@@ -2019,7 +2021,7 @@
 <message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
-<message><source>Train %1 instead of the starter</source><translation>%1 statt des Anfängermodells trainieren</translation></message>
+<message><source>Train %1 instead of Waggle's tiny starter</source><translation>%1 trainieren statt des winzigen Starters von Waggle</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
 <message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
@@ -2181,6 +2183,7 @@
 <message><source>What the swarm trains on, with an example</source><translation>Was der Schwarm übt, mit einem Beispiel</translation></message>
 <message><source>What the words mean</source><translation>Was die Wörter bedeuten</translation></message>
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
+<message><source>What this test is for</source><translation>Wozu dieser Test da ist</translation></message>
 <message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>Was schon geladen ist, bleibt. Lade weiter, wenn es eine Verbindung gibt.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen.</translation></message>
@@ -2191,6 +2194,7 @@
 <message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
+<message><source>What you type, unless you choose to share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
@@ -2309,7 +2313,7 @@
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Deine Engine läuft auf %1. Dort macht `waggle swarm create --questions FILE` aus einer Datei einen Schwarm.</translation></message>
-<message><source>Your files, and what you type unless you share your answers</source><translation>Deine Dateien, und was du tippst, außer du teilst deine Antworten</translation></message>
+<message><source>Your files</source><translation>Deine Dateien</translation></message>
 <message><source>Your files, your real name, the model itself, and what you type, unless you choose to share your answers.</source><translation>Deine Dateien, dein echter Name, das Modell selbst und was du tippst, außer du teilst deine Antworten.</translation></message>
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Auch dein Schlüssel ist gewählt: Ohne Sicherung kann niemand je wieder du sein.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Dein Schlüssel. Ohne ihn oder eine Sicherung kann niemand wieder du sein.</translation></message>
@@ -2440,7 +2444,6 @@
 <message><source>forged answer sheet</source><translation>gefälschter Antwortbogen</translation></message>
 <message><source>forged statement of presence</source><translation>gefälschte Anwesenheitserklärung</translation></message>
 <message><source>found by itself</source><translation>selbst gefunden</translation></message>
-<message><source>from %1</source><translation>von %1</translation></message>
 <message><source>from the future</source><translation>aus der Zukunft</translation></message>
 <message><source>games</source><translation>Spiele</translation></message>
 <message><source>gathering</source><translation>sammelt</translation></message>
@@ -2459,6 +2462,7 @@
 <message><source>holds characters that no address has</source><translation>enthält Zeichen, die keine Adresse hat</translation></message>
 <message><source>holds characters that no link has</source><translation>enthält Zeichen, die kein Link hat</translation></message>
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
+<message><source>how many new questions it gets right</source><translation>wie viele neue Fragen es richtig hat</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
 <message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>
@@ -2596,7 +2600,6 @@
 <message><source>right</source><translation>richtig</translation></message>
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
-<message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, not marked yet</source><translation>richtig, noch unmarkiert</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
@@ -2650,7 +2653,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer war zuerst</translation></message>
+<message><source>thick ring: a peer got one right first</source><translation>dicker Rand: ein Peer lag zuerst richtig</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>
@@ -2699,7 +2702,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
 <message><source>your guess</source><translation>dein Tipp</translation></message>
-<message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>dein Modell konnte aus %1 seiner %2 Beispiele lernen und nutzte %3</translation></message>
+<message><source>your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3</source><translation>dein Modell konnte aus %1 seiner %2 Beispiele lernen, denn die anderen waren ganz richtig oder ganz falsch, und nutzte %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>

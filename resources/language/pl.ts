@@ -245,7 +245,7 @@
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
-<message numerus="yes"><source>; %n fetched your answers</source><translation><numerusform>; %n pobrał Twoje odpowiedzi</numerusform><numerusform>; %n pobrały Twoje odpowiedzi</numerusform><numerusform>; %n pobrało Twoje odpowiedzi</numerusform></translation></message>
+<message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n wziął Twoje przykłady</numerusform><numerusform>; %n wzięły Twoje przykłady</numerusform><numerusform>; %n wzięło Twoje przykłady</numerusform></translation></message>
 <message><source>; all easy</source><translation>; wszystkie łatwe</translation></message>
 <message><source>; all hard</source><translation>; wszystkie trudne</translation></message>
 <message><source>; all standard</source><translation>; wszystkie standardowe</translation></message>
@@ -552,6 +552,7 @@
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
+<message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Połączone, nie zablokowane, i dały Ci przykłady lub wzięły Twoje.</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
 <message><source>Connection</source><translation>Połączenie</translation></message>
 <message><source>Continue</source><translation>Dalej</translation></message>
@@ -827,7 +828,6 @@
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
-<message><source>It already finds some right answers, but they do not count until it marks them. It learns that first.</source><translation>Znajduje już niektóre dobre odpowiedzi, ale liczą się dopiero, gdy je oznaczy. Tego uczy się najpierw.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
@@ -844,6 +844,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
+<message><source>It finds some right answers, but does not yet say which one is its answer. It learns that first.</source><translation>Znajduje niektóre dobre odpowiedzi, ale nie mówi jeszcze, która jest jego odpowiedzią. Tego uczy się najpierw.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -887,6 +888,7 @@
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
+<message><source>It shows where your model begins, so that you see what training adds.</source><translation>Pokazuje, od czego zaczyna Twój model, aby było widać, co daje trening.</translation></message>
 <message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę uruchomi się samo.</numerusform><numerusform>Za %n sekundy uruchomi się samo.</numerusform><numerusform>Za %n sekund uruchomi się samo.</numerusform></translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
@@ -959,7 +961,6 @@
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
-<message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
 <message><source>Latest right answer</source><translation>Najnowsza dobra odpowiedź</translation></message>
 <message><source>Leaderboard</source><translation>Ranking</translation></message>
@@ -1162,7 +1163,7 @@
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nie każdy dysk obsługuje gniazda: wybierz folder na innym przez --home.</translation></message>
 <message><source>Not everything was removed</source><translation>Nie wszystko zostało usunięte</translation></message>
-<message><source>Not learned from: %1.</source><translation>Nie posłużyło do nauki: %1.</translation></message>
+<message><source>Not learned from, among others: %1.</source><translation>Nie posłużyły do nauki między innymi: %1.</translation></message>
 <message><source>Not now</source><translation>Nie teraz</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nie całkiem: to %1.</translation></message>
 <message><source>Not read yet</source><translation>Jeszcze nie odczytano</translation></message>
@@ -1296,8 +1297,9 @@
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
+<message><source>Peers' examples</source><translation>Przykłady peerów</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
-<message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
+<message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
 <message><source>Per round, if available.</source><translation>Na rundę, jeśli są dostępne.</translation></message>
 <message><source>Per round.</source><translation>Na rundę.</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
@@ -1348,7 +1350,6 @@
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się pierwsza runda.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się następna runda.</translation></message>
-<message><source>Questions and answers appear here once the model is loaded.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy model będzie wczytany.</translation></message>
 <message><source>Questions and answers appear here when training runs again.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy trening znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
@@ -1416,7 +1417,7 @@
 <message><source>Round</source><translation>Runda</translation></message>
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
-<message><source>Round %1 is running. Below: round %2, which is finished</source><translation>Trwa runda %1. Poniżej: runda %2, już zakończona</translation></message>
+<message><source>Round %1 is running. Below: round %2, finished</source><translation>Trwa runda %1. Poniżej: runda %2, zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
@@ -1460,6 +1461,7 @@
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
 <message><source>See the race</source><translation>Zobacz wyścig</translation></message>
+<message><source>See the steps of a round</source><translation>Zobacz kroki rundy</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
 <message><source>See who was first</source><translation>Zobacz, kto był pierwszy</translation></message>
@@ -2019,7 +2021,7 @@
 <message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
-<message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
+<message><source>Train %1 instead of Waggle's tiny starter</source><translation>Trenuj %1 zamiast małego modelu startowego Waggle</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
@@ -2181,6 +2183,7 @@
 <message><source>What the swarm trains on, with an example</source><translation>Co ćwiczy rój, z przykładem</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
+<message><source>What this test is for</source><translation>Po co jest ten test</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>To, co już pobrano, zostaje. Kontynuuj, gdy będzie połączenie.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Nie udało się odczytać informacji o peerach.</translation></message>
@@ -2191,6 +2194,7 @@
 <message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
+<message><source>What you type, unless you choose to share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
@@ -2309,7 +2313,7 @@
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Twój silnik działa na %1. Tam `waggle swarm create --questions FILE` tworzy rój z pliku.</translation></message>
-<message><source>Your files, and what you type unless you share your answers</source><translation>Twoje pliki i to, co piszesz, chyba że udostępnisz swoje odpowiedzi</translation></message>
+<message><source>Your files</source><translation>Twoje pliki</translation></message>
 <message><source>Your files, your real name, the model itself, and what you type, unless you choose to share your answers.</source><translation>Twoje pliki, Twoje prawdziwe nazwisko, sam model i to, co piszesz, chyba że zechcesz udostępnić swoje odpowiedzi.</translation></message>
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Wybrano też Twój klucz: bez kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Twój klucz. Bez niego lub jego kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
@@ -2440,7 +2444,6 @@
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
 <message><source>found by itself</source><translation>bez pomocy</translation></message>
-<message><source>from %1</source><translation>od %1</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>
 <message><source>gathering</source><translation>zbiera</translation></message>
@@ -2459,6 +2462,7 @@
 <message><source>holds characters that no address has</source><translation>zawiera znaki, których nie ma żaden adres</translation></message>
 <message><source>holds characters that no link has</source><translation>zawiera znaki, których nie ma żaden link</translation></message>
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
+<message><source>how many new questions it gets right</source><translation>ile nowych pytań rozwiązuje dobrze</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
 <message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>
@@ -2596,7 +2600,6 @@
 <message><source>right</source><translation>dobrze</translation></message>
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
-<message><source>right on new questions</source><translation>poprawne przy nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, not marked yet</source><translation>dobrze, jeszcze nieoznaczone</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
@@ -2650,7 +2653,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer był pierwszy</translation></message>
+<message><source>thick ring: a peer got one right first</source><translation>gruba ramka: peer pierwszy odpowiedział dobrze</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>
@@ -2699,7 +2702,7 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
 <message><source>your guess</source><translation>Twój typ</translation></message>
-<message><source>your model could learn from %1 of its %2 examples and used %3</source><translation>Twój model mógł uczyć się z %1 z jego %2 przykładów i wykorzystał %3</translation></message>
+<message><source>your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3</source><translation>Twój model mógł uczyć się z %1 z jego %2 przykładów, bo pozostałe były w całości dobre albo w całości złe, i wykorzystał %3</translation></message>
 <message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>

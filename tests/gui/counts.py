@@ -88,8 +88,8 @@ class Surfaces:
                 "metrics": self.metric("waggle_node_training_peers"),
             },
             "peers that fetched": {
-                "Home": number_in(self.home, r"(\d+) fetched your answers"),
-                "Peers": number_in(self.peers, r"(\d+) fetched your answers"),
+                "Home": number_in(self.home, r"(\d+) took your examples"),
+                "Peers": number_in(self.peers, r"(\d+) took your examples"),
             },
             "round": {
                 "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),

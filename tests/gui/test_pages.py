@@ -595,7 +595,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
         assert "0" not in texts[page].splitlines()
     assert texts["you"].splitlines().count("Not read yet") == 4
     assert "You, as the swarm sees you" not in texts["you"]
-    assert "Questions and answers appear here once the model is loaded." in texts["live"]
+    assert "Questions and answers appear here as soon as the first round begins." in texts["live"]
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
     assert "Training does not wait for peers" not in texts["peers"]

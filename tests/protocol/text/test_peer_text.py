@@ -16,7 +16,8 @@ NOW = 1000.0
         (
             {"received": 4, "useful": 2, "used": 1},
             "It is asked like any stranger: "
-            "your model could learn from 2 of its 4 examples and used 1 so far, none broke a rule.",
+            "your model could learn from 2 of its 4 examples, "
+            "as the others were all right or all wrong, and used 1 so far, none broke a rule.",
         ),
         (
             {"received": 1200, "useful": 900, "barren": True},
@@ -24,7 +25,8 @@ NOW = 1000.0
         ),
         (
             {"received": 1200, "useful": 960, "used": 900, "rejected": 2, "trusted": True},
-            "Trusted: your model could learn from 960 of its 1,200 examples and used 900, 2 broke a rule.",
+            "Trusted: your model could learn from 960 of its 1,200 examples, "
+            "as the others were all right or all wrong, and used 900, 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),

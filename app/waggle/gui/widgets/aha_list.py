@@ -120,7 +120,9 @@ class AhaList(QListWidget):
             specialty, whose = aha_cells(aha)
             taught = bool(aha.origin)
             who = (
-                tr("from %1").replace("%1", short_name(aha.name, aha.origin, self._several)) if taught else tr("found by itself")
+                tr("after %1 was right").replace("%1", short_name(aha.name, aha.origin, self._several))
+                if taught
+                else tr("found by itself")
             )
             when = f"{tr('Round %1').replace('%1', figure(round_number(aha.round)))}, {day(date_of(aha.at))} {clock(aha.at)}"
             item = QListWidgetItem("\n".join((f"{figure(number)}  {specialty}", who, when)))

@@ -125,7 +125,7 @@ class StageProgress(PaintedWidget):
         self.setFixedHeight(self.CELL + 6)
 
     def show_stage(self, done: int, total: int, *, paused: bool = False) -> None:
-        """Fill `done` of `total` cells and half-fill the next; a negative `done` fills none. `paused` uses pale colours."""
+        """Fill `done` of `total` cells and ring the next; a negative `done` fills none. `paused` uses grey."""
         if self._progress != (done, total, paused):
             self._progress = (done, total, paused)
             self.setFixedWidth(total * (self.CELL + 4))
@@ -134,10 +134,10 @@ class StageProgress(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         done, total, paused = self._progress
-        full, half = ("accent_soft", "surface") if paused else ("accent", "accent_soft")
+        edge, full = ("text_faint", "text_faint") if paused else ("accent_line", "accent")
         for i in range(total):
             begun = i <= done
-            painter.setPen(QPen(self.theme.colour("accent_line" if begun else "control"), 1.3))
-            painter.setBrush(self.theme.colour(full if i < done else half if i == done else "surface"))
+            painter.setPen(QPen(self.theme.colour(edge if begun else "control"), 2 if i == done else 1.3))
+            painter.setBrush(self.theme.colour(full if i < done else "surface"))
             cell = mirror_box(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
             painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

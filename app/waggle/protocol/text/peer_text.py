@@ -51,7 +51,7 @@ def _plain_text(peer: PeerInfo) -> Message:
 def _used_text(peer: PeerInfo) -> Message:
     if peer.used <= peer.useful < peer.received:  # the others were right or wrong throughout, so there was nothing to learn
         return Message(
-            "your model could learn from %1 of its %2 examples and used %3",
+            "your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3",
             Figure(peer.useful),
             Figure(peer.received),
             Figure(peer.used),

@@ -16,7 +16,7 @@ from waggle.protocol.state import STAGES, State
 from waggle.protocol.zone import local_time
 
 Tone = Literal["accent", "plain", "peer", "bad"]
-Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
+Sign = Literal["on", "off", "pause", "warn", "live", "you", "save", "again"]
 Action = Literal[
     "pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "choose_model", "none"
 ]
@@ -161,7 +161,7 @@ def _gone_sentence(gone: events.EngineGone) -> Sentence:
             says = Message("Your computer stopped the training, probably because memory ran short.")
         soon = counted(round(gone.wait), "It starts again by itself in a second.", "It starts again by itself in %n seconds.")
         detail = in_turn(soon if gone.wait >= 1 else Message("It starts again by itself."), SAFE)
-    return Sentence(word=word, says=says, detail=detail, tone="plain", sign="save", action="copy_report")
+    return Sentence(word=word, says=says, detail=detail, tone="plain", sign="again", action="copy_report")
 
 
 def _preparing_sentence(state: State) -> Sentence:
@@ -182,7 +182,7 @@ def _preparing_sentence(state: State) -> Sentence:
             says=Message("Starting the engine."),
             detail=Message("This takes a few seconds."),
             tone="plain",
-            sign="save",
+            sign="on",
         )
     action: Action = "resume" if paused else "pause" if state.preparing.long else "none"
     return Sentence(
@@ -190,7 +190,7 @@ def _preparing_sentence(state: State) -> Sentence:
         says=Message("%1.", state.preparing.part),
         detail=starts,
         tone="plain",
-        sign="save",
+        sign="on",
         action=action,
     )
 

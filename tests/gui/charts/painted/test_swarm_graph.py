@@ -1,5 +1,6 @@
 """Groups move in the swarm graph while they are exchanged and it is visible; otherwise no timer runs."""
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from gui.recorded import ready
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
-from waggle.gui.charts.painted.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
+from waggle.gui.charts.painted.swarm_graph_layout import AROUND, LONGEST, MOST, most_active_peers, outer_ring, place_peers
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.settings_store import SettingsStore
@@ -190,6 +191,20 @@ def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
     assert picture._more == 460
     places = [placed.place for placed in place_peers(drawn_peers, picture.rect().toRectF())]
     assert len({(round(place.x()), round(place.y())) for place in places}) == MOST
+
+
+@pytest.mark.parametrize(("width", "height"), [(600, 150), (760, 210), (1600, 500), (260, 420)])
+def test_whoever_is_faster_stands_nearer_in_every_direction(width: int, height: int) -> None:
+    """Once, a fast peer above stood farther out, beside the rings, than a slow one to the side."""
+    rect = QRectF(0, 0, width, height)
+    across, down = outer_ring(rect)
+    assert max(across / down, down / across) <= LONGEST + 1e-9
+    crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=20.0 * i) for i in range(10)]
+    way = {
+        placed.peer.id: math.hypot((placed.place.x() - width / 2) / across, (placed.place.y() - height / 2) / down)
+        for placed in place_peers(most_active_peers(crowd, NOW), rect)
+    }
+    assert sorted(way, key=lambda peer: way[peer]) == [peer.id for peer in crowd]
 
 
 def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(theme: Theme, picture: Counted) -> None:

@@ -78,7 +78,7 @@ def test_pointing_at_one_chart_reads_both(charts: tuple[HeldOutChart, RewardChar
     QTest.mouseMove(reward.viewport(), at(reward, 120))
     qtbot.waitUntil(lambda: bool(rows(reward)))
     assert rows(reward)[0].startswith("Round 120, ")
-    assert rows(reward)[1:] == ["You: 0.10 on average, 0.10 in this round", "Peers: 0.30 on average"]
+    assert rows(reward)[1:] == ["You: 0.10 on average, 0.10 in this round", "Peers' examples to learn from: 0.30 on average"]
     assert rows(scores)[0].startswith("After 125 rounds, ")
     assert rows(scores)[1:] == ["12 of 100 right: 12.0% (7% to 20%)"]
     QApplication.sendEvent(reward, QEvent(QEvent.Type.Leave))

@@ -11,12 +11,13 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.state.story.stage import DWELL, LINGER
-from waggle.gui.theme.theme import LessMotion
+from waggle.gui.theme.theme import LessMotion, Theme
 from waggle.protocol import events
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, State, apply
 
 TellWindow = Callable[..., MainWindow]
 LONG = "If box 1 is open, then box 2 is closed. " * 60
@@ -177,10 +178,20 @@ def test_before_the_first_round_the_parts_of_the_start_stand_above_and_an_exampl
     theatre = Theatre(window_told([events.Preparing(part="Loading the model", done=2, parts=5)]))
     stepper, scene = theatre.live._stepper, theatre.scene
     assert stepper.accessibleName() == "Looking for the model, Starting the answer checker, Loading the model"
-    assert scene._empty.text() == "Questions and answers appear here once the model is loaded."
+    assert scene._empty.text() == "Questions and answers appear here as soon as the first round begins."
     with qtbot.waitSignal(theatre.view.example_wanted):
         qtbot.mouseClick(scene._example, Qt.MouseButton.LeftButton)
-    assert scene.height() < theatre.view._area.viewport().height()
+    assert scene.height() > theatre.view._area.viewport().height() - 40, "it fills the page"
+
+
+def test_what_failed_can_be_tried_again_from_here(theme: Theme, qtbot: QtBot) -> None:
+    live = LivePage(PageContext(theme, engine=EngineHost(can_start=lambda: True)))
+    qtbot.addWidget(live)
+    live.show_state(State(), 0.0)
+    assert live._retry.isHidden()
+    live.show_state(apply(State(), events.EngineFailed(title="The disk is full.", advice="Make room.")), 0.0)
+    with qtbot.waitSignal(live.context.requests.engine_start):
+        live._retry.click()
 
 
 def test_after_a_failure_the_last_round_stays_and_is_called_that(theatre: Theatre) -> None:

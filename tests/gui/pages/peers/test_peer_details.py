@@ -369,7 +369,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
     tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
-        "Not learned from: 10 examples taught nothing new, 1 example was too long for your model. "
+        "Not learned from, among others: 10 examples taught nothing new, 1 example was too long for your model. "
         "Dropped because it broke a rule: reserved question (3)."
     )
     page.choose(WREN.id)
@@ -380,7 +380,7 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     translator.use("de")
     window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
     page, _ = page_of(window, OTTER.id)
-    words = "Nicht daraus gelernt: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
+    words = "Nicht daraus gelernt, unter anderem: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
     assert page._strip._refusals.text() == words
     assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 

@@ -155,7 +155,7 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     welcome.offer_model(OFFER)
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
-        "Train Small instead of the starter",
+        "Train Small instead of Waggle's tiny starter",
         "273 MB to download, Apache-2.0. The starter trains until it is here.",
     ]
     assert not welcome.train_real.isChecked()
@@ -298,7 +298,7 @@ def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, an
     welcome._next.click()
     second, first, second_anew = announcements
     assert first.startswith("Step 1 of 2: What it does. Let your computer learn with others. Waggle trains ")
-    assert "Never leaves this computer. Your files, " in first
+    assert "Never leaves this computer. Your files. " in first
     assert second.startswith("Step 2 of 2: With whom. A swarm is a group of computers ")
     chosen = "First light, the default swarm. Puzzles of nine kinds. Open to all; you train alone until you invite someone."
     assert second.endswith(chosen)
@@ -327,7 +327,7 @@ def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot
     use = [name for name in names if name.startswith("Use of this computer")]  # one stop, or three if the platform tells no focus
     assert use
     assert [name for name in names if name not in (*use, "Start when I log in", "Stay in the tray when closed")] == [
-        "Start", "Train Small instead of the starter", *choices, "Pause on battery", "Skip set-up", "Back",
+        "Start", "Train Small instead of Waggle's tiny starter", *choices, "Pause on battery", "Skip set-up", "Back",
     ]  # fmt: skip
 
 
@@ -437,7 +437,7 @@ def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:
-    assert "Your files, and what you type unless you share your answers" in labels(WelcomePage(theme))
+    assert "What you type, unless you choose to share it" in labels(WelcomePage(theme))
 
 
 def test_closing_the_questions_ends_all_and_they_are_asked_again(

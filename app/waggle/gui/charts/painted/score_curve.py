@@ -24,6 +24,7 @@ BEFORE, BEHIND, ABOVE, BELOW = 42, 62, 26, 24  # pixels around the plot, before 
 CELL = 6.5  # pixels: radius of a first right answer
 NEAR = 12.0  # pixels between the pointer and what it points at
 LOWEST_TOP = 0.1  # a share
+MOST_TICKS = 9  # lines across the plot
 
 
 def line_name(line: MeasuredLine) -> str:
@@ -88,7 +89,7 @@ class ScoreCurve(PaintedChart):
     def _ticks(self) -> list[float]:
         highest = [interval_of(score.right, score.total)[1] for group in self._exams for score in group]
         highest += [share for each in self._references for share in each.shares]
-        most = max(3, int(self.plot().height() // self.theme.px(34)) + 1)
+        most = min(MOST_TICKS, max(3, int(self.plot().height() // self.theme.px(34)) + 1))
         return chart_series.value_ticks(max([LOWEST_TOP, *highest]), most=most)
 
     def _at(self, number: float, share: float, top: float) -> QPointF:

@@ -16,14 +16,17 @@ from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QMouseEvent, QPa
 from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.charts.painted.swarm_graph_layout import (
     AROUND,
+    INNER_RING,
     NAME_ROOM,
     NAMED,
     GraphPeer,
     PlacedPeer,
     most_active_peers,
+    nearest_share,
     outer_ring,
     place_peers,
     point_on_edge,
+    stretched,
 )
 from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
@@ -36,6 +39,7 @@ from waggle.protocol.text.peer_text import standing_text
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
 FRAME_MS = 16
 APART = 0.28  # seconds between two groups of one flow
+WHOLE_NAME = 260  # pixels of a name where there is room
 COUNT_MS = 4000  # how long a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
@@ -65,7 +69,7 @@ def flow_words(flow: Flow, state: State) -> str:
 class SwarmGraph(PaintedChart):
     """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key.
 
-    `nobody` stands below this node while there is no peer.
+    `nobody` stands below the rings while there is no peer.
     """
 
     chosen = Signal(str)
@@ -204,11 +208,13 @@ class SwarmGraph(PaintedChart):
             painter.drawRoundedRect(place.adjusted(1, 1, -1, -1), 8, 8)
 
     def _draw_still(self, painter: QPainter, place: QRectF) -> None:
+        if not self._peers:
+            place = self._say_nobody(painter, place)
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self.theme.colour("border"), 1))
-        across, down = outer_ring(place)
-        for share in (0.56, 1.0):
+        across, down = outer_ring(place, named=bool(self._peers))
+        for share in (stretched(INNER_RING, nearest_share(down, across)), 1.0):
             painter.drawEllipse(centre, across * share, down * share)
         self._around = place_peers(self._peers, place)
         for node in self._around:
@@ -226,19 +232,20 @@ class SwarmGraph(PaintedChart):
         painter.setBrush(self.theme.colour("accent"))
         painter.drawPolygon(hexagon(centre.x(), centre.y(), 25))
         draw_avatar(painter, self.theme, self._me, centre, 19, mine=True)
-        if not self._peers:
-            painter.setFont(self.theme.font("small"))
-            painter.setPen(self.theme.colour("text_soft"))
-            below = QRectF(place.left(), centre.y() + 34, place.width(), place.bottom() - centre.y() - 34)
-            centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
-            around = painter.boundingRect(below, centred, self.nobody)
-            painter.fillRect(around.adjusted(-6, 0, 6, 0), self.theme.colour("surface"))
-            painter.drawText(below, centred, self.nobody)
         if self._more:
             painter.setFont(self.theme.font("caption"))
             painter.setPen(self.theme.colour("text_faint"))
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
+
+    def _say_nobody(self, painter: QPainter, place: QRectF) -> QRectF:
+        """Say below that nobody is here; the room that remains for the rings."""
+        painter.setFont(self.theme.font("small"))
+        painter.setPen(self.theme.colour("text_soft"))
+        centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom | Qt.TextFlag.TextWordWrap
+        words = painter.boundingRect(place, centred, self.nobody)
+        painter.drawText(place, centred, self.nobody)
+        return place.adjusted(0, 0, 0, -words.height())
 
     def _draw_edge(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
@@ -260,16 +267,21 @@ class SwarmGraph(PaintedChart):
         for node in sorted(self._around, key=lambda node: (node.peer.id != self._marked, node.peer.place)):
             if not node.peer.named and node.peer.id != self._marked:
                 continue
-            room = min(NAME_ROOM, self._room_beside(node))
-            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
-            if words != node.peer.name and room < NAME_ROOM and node.peer.id != self._marked:
-                continue  # the beginning of a name says little
-            width = metrics.horizontalAdvance(words)
-            boxes = self._name_boxes(node, width + 2, high)
+            beside = self._room_beside(node)
             others = [other for peer, other in occupied if peer != node.peer.id]
-            free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
-            clear = (box for box in free if not self._is_crossed(_ground(box), node))
-            box = next(clear, next(iter(free), boxes[0] if node.peer.id == self._marked else None))
+            box = None
+            for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
+                words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
+                if words != node.peer.name and room < NAME_ROOM and node.peer.id != self._marked:
+                    continue  # the beginning of a name says little
+                boxes = self._name_boxes(node, metrics.horizontalAdvance(words) + 2, high)
+                free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
+                clear = (box for box in free if not self._is_crossed(_ground(box), node))
+                box = next(clear, next(iter(free), None))
+                if box is not None:
+                    break
+            if box is None and node.peer.id == self._marked:
+                box = boxes[0]
             if box is None:
                 continue
             ground = _ground(box)
@@ -296,7 +308,7 @@ class SwarmGraph(PaintedChart):
         sides = [x + 19, x - 17 - width]
         outer, inner = sides if node.right else reversed(sides)
         across = [outer, x - width / 2, x - width / 2, inner]
-        below = node.radius + 1
+        below = node.radius + (AROUND + 2 if node.peer.id == self._marked else 1)
         down = [y - high / 2, y + below, y - below - high, y - high / 2]
         boxes = [QRectF(*corner, width, high) for corner in zip(across, down, strict=True)]
         first, *others = boxes

@@ -18,8 +18,10 @@ from waggle.protocol.events import PeerInfo
 
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 SLOW = 200.0  # ms of delay on the outer ring
+FASTEST, INNER_RING = 0.42, 0.56  # shares of the outer ring: no delay, and the inner ring
 NAME_ROOM = 116  # pixels of a name
-NEAREST = 74.0  # pixels from the centre: two dots must fit between two avatars
+NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
+LONGEST = 2.2  # times as long as wide: the rings at most
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
 LARGEST, AROUND = 13.0, 4.0  # pixels: radius of an avatar, and margin of the outline of the selected one
 
@@ -52,13 +54,26 @@ def radius_share(peer: PeerInfo) -> float:
     """Distance of a peer from the centre as a share of the outer ring, by its delay."""
     if peer.connection == "gone" or peer.delay_ms is None:
         return 1.0
-    return 0.42 + 0.58 * min(1.0, math.sqrt(max(0.0, peer.delay_ms) / SLOW))
+    return FASTEST + (1 - FASTEST) * min(1.0, math.sqrt(max(0.0, peer.delay_ms) / SLOW))
 
 
-def outer_ring(rect: QRectF) -> tuple[float, float]:
-    """Half axes of the outer ring, with room for names beside it and for the selected avatar above and below."""
+def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
+    """Half axes of the outer ring, with room beside it for names if it is `named`, and above and below for a selected avatar."""
     down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
-    return max(64.0, min(rect.width() * 0.42, rect.width() / 2 - NAME_ROOM)), down
+    across = rect.width() * 0.42
+    if named:
+        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM))
+    return min(across, LONGEST * down), min(down, LONGEST * across)
+
+
+def nearest_share(down: float, across: float) -> float:
+    """The share of the outer ring at which the fastest peers stand: the same in every direction, and clear of the centre."""
+    return min(0.85, max(FASTEST, NEAREST / min(down, across)))
+
+
+def stretched(reach: float, nearest: float) -> float:
+    """A share of the outer ring, from `nearest` instead of FASTEST on."""
+    return nearest + (1 - nearest) * (reach - FASTEST) / (1 - FASTEST)
 
 
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:
@@ -99,11 +114,11 @@ def angles(count: int, flat: float, parts: int = 360) -> list[float]:
 def place_peers(peers: Sequence[GraphPeer], rect: QRectF) -> list[PlacedPeer]:
     """Place peers around the centre: smaller if there are many, and smaller the longer one was not seen."""
     across, down = outer_ring(rect)
-    full = LARGEST if len(peers) <= 20 else 11.0
+    full, nearest = LARGEST if len(peers) <= 20 else 11.0, nearest_share(down, across)
     placed = []
     for peer, angle in zip(peers, angles(len(peers), down / across), strict=True):
         step = QPointF(across * math.cos(angle), down * math.sin(angle))
-        share = max(peer.reach, min(1.0, NEAREST / max(1.0, math.hypot(step.x(), step.y()))))
+        share = stretched(peer.reach, nearest)
         placed.append(PlacedPeer(peer, rect.center() + step * share, full * (1 - 0.1 * peer.age), step.x() >= 0))
     return placed
 

@@ -230,7 +230,9 @@ class RewardChart(InteractiveChart):
         words = words.replace("%1", decimal(mean, 2)).replace("%2", decimal(summary.reward, 2))
         values = [Value(words, "accent_line", x, mean)]
         if (peers := self._peers.get(nearest)) is not None:
-            values.append(Value(tr("Peers: %1 on average").replace("%1", decimal(peers, 2)), "peer", x, peers))
+            values.append(
+                Value(tr("Peers' examples to learn from: %1 on average").replace("%1", decimal(peers, 2)), "peer", x, peers)
+            )
         words = tr("Round %1").replace("%1", figure(round_number(summary.round)))
         return Reading(f"{words}, {_moment(summary.at)}", tuple(values))
 
@@ -244,7 +246,8 @@ class RewardChart(InteractiveChart):
             else:
                 self.draw_curve(places, rewards, self.pen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
         if reward is not None and self._part.has_newest:
-            self.draw_label(EndLabel(x[-1], reward, f"   {tr('Peers')}  {decimal(reward, 2)}", "peer"))
+            name = tr("Peers' examples")
+            self.draw_label(EndLabel(x[-1], reward, f"   {name}  {decimal(reward, 2)}", "peer"))
 
 
 def _between(ends: tuple[float, float], x: Sequence[float], y: Sequence[float]) -> list[float]:

@@ -19,7 +19,8 @@ from waggle.protocol.state import Card, State
 MOST = 4  # questions
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
-OUTLINES, TILES, OUTLINE_HIGH = 4, 4, 124  # questions before there are any, tries at each, and pixels of height of both
+OUTLINES, TILES, OUTLINE_HIGH = 4, 4, 124  # questions before there are any, tries at each, and pixels of height of both at least
+BETWEEN = 28  # pixels below an outline
 QUESTION_WIDE = (0.7, 0.5, 0.6, 0.45)  # of the width, for each outline of a question
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
 
@@ -55,10 +56,12 @@ class QuestionOutlines(PaintedWidget):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self.theme.colour("sunken"))
-        high, line, tile, gap = (self.theme.px(size) for size in (OUTLINE_HIGH, 18, 64, GAP))
-        for number in range(min(OUTLINES, int(place.height()) // high)):
-            top = place.top() + number * high
+        high, line, gap = (self.theme.px(size) for size in (OUTLINE_HIGH, 18, GAP))
+        count = min(OUTLINES, int(place.height()) // high)
+        for number in range(count):
+            top = place.top() + number * place.height() / count
             painter.drawRoundedRect(QRectF(place.left(), top, place.width() * QUESTION_WIDE[number], line), 6, 6)
+            tile = place.height() / count - line - gap - self.theme.px(BETWEEN)
             wide = (place.width() - (TILES - 1) * gap) / TILES
             for column_number in range(TILES):
                 beside = column_number * (wide + gap)
@@ -125,5 +128,5 @@ def _meaning(cards: Sequence[Card]) -> str:
     if "right" in kinds:
         return tr("Some tries are right. It learns from what sets them apart from the others.")
     if "untagged" in kinds:
-        return tr("It already finds some right answers, but they do not count until it marks them. It learns that first.")
+        return tr("It finds some right answers, but does not yet say which one is its answer. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

@@ -10,7 +10,7 @@ from waggle.gui.charts.painted.score_curve import ScoreCurve
 from waggle.gui.charts.painted.waggle_dance import WaggleDance
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
-from waggle.gui.pages.home.start_view import StartView
+from waggle.gui.pages.home.start_view import PartBar, StartView
 from waggle.gui.state.story.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -21,10 +21,6 @@ from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
 PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
-START_HIGH, OUTLINES_HIGH = (
-    480,
-    650,
-)  # pixels of height while the engine starts, and before the first answers, before text scaling
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
@@ -44,7 +40,9 @@ class ScoreCard(QFrame):
         self.start: StartView | None = None  # until an engine starts without a score
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
-        below = row((self.detail, 1), self._link, gap=12)
+        self._test = PartBar(theme)
+        self._test.hide()
+        below = row((column(self.detail, row((self._test, 1000), None), gap=6), 1), self._link, gap=12)
         self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self._picture = WaggleDance(theme)  # as long as there is nothing else to look at
@@ -59,11 +57,9 @@ class ScoreCard(QFrame):
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
     def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9. Answers have no limit."""
-        if self.start is not None and not self.start.isHidden():
-            return max(self._theme.px(START_HIGH), self.minimumSizeHint().height())
+        """The greatest height of the card at this width: its chart is no higher than 16:9."""
         if self.curve.isHidden():
-            return UNLIMITED if self.first_round.has_answers else self._theme.px(OUTLINES_HIGH)
+            return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 
@@ -73,6 +69,9 @@ class ScoreCard(QFrame):
         self.detail.setText(words.detail)
         self.detail.setVisible(bool(words.detail))
         groups = exams(state)
+        self._test.setVisible(state.test is not None and not groups)
+        if state.test is not None:
+            self._test.show_part(state.test.done, state.test.total)
         curved = has_curve(state)
         (self.curve if curved else self.first_round).show_state(state)
         starts = state.phase == "preparing" and not groups

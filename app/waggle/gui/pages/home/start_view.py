@@ -25,11 +25,11 @@ TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
 APART = 18  # pixels between the parts of the start
-SIGN, BAR, BAR_WIDE = 20, 6, 420  # pixels before text scaling: the sign of a step, and the height and width of a download's bar
+SIGN, BAR, BAR_WIDE = 20, 6, 420  # pixels before text scaling: the sign of a step, and the height and width of a bar
 
 
 class StepSign(PaintedWidget):
-    """A tick for a step that is done, a pale cell for the present one, and an empty one for those to come."""
+    """A tick for a step that is done, a ringed cell for the present one, and an empty one for those to come."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, QSize(theme.px(SIGN), theme.px(SIGN)))
@@ -51,8 +51,8 @@ class StepSign(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), place.width() * 0.42))
 
 
-class DownloadBar(PaintedWidget):
-    """How much of a download is here."""
+class PartBar(PaintedWidget):
+    """How much of a download, or of a test, is done."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -82,7 +82,7 @@ class StartStep(QWidget):
         self._part = part
         self._sign, self._name = StepSign(theme), ElidedLabel(theme, role="heading")
         self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
-        self._bar = DownloadBar(theme)
+        self._bar = PartBar(theme)
         self._bar.hide()
         self.setLayout(row(column(self._sign, None), (column(self._name, row((self._bar, 1000), None)), 1), gap=10))
 

@@ -18,14 +18,11 @@ OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda c
 
 
 class AllAnswers(QWidget):
-    """`choice_changed`: the person chose other cards, or to freeze them. Its `controls` stand in the header of the page.
-
-    `above` stands above the cards and scrolls with them.
-    """
+    """`choice_changed`: the person chose other cards, or to freeze them. Its `controls` stand in the header of the page."""
 
     choice_changed = Signal()
 
-    def __init__(self, theme: Theme, above: QWidget) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.pace = FeedPacer()
         self._specialty = ""
@@ -40,7 +37,7 @@ class AllAnswers(QWidget):
         self.freeze.setCheckable(True)
         self.freeze.toggled.connect(self._set_frozen)
         self.controls: tuple[QWidget, ...] = (self.whose, self._menu_button, self.freeze)
-        self.feed = Feed(theme, above)
+        self.feed = Feed(theme)
         self.setLayout(column((self.feed, 1), gap=0))
         self._offer(())
 

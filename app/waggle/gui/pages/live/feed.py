@@ -20,12 +20,12 @@ LOW_CARD = 46  # pixels: cards are hardly ever lower
 
 
 class Feed(ScrollArea):
-    """At most MOST cards, newest on top, below a widget that scrolls with them; the widgets are reused."""
+    """At most MOST cards, newest on top; the widgets are reused."""
 
-    def __init__(self, theme: Theme, above: QWidget) -> None:
+    def __init__(self, theme: Theme) -> None:
         empty = text(theme, "", "body", "soft", wrap=True)
         empty_card = card(empty)
-        box = column(above, empty_card, None, gap=theme.space["base"])
+        box = column(empty_card, None, gap=theme.space["base"])
         super().__init__(box)
         self._theme, self._box, self._empty, self._empty_card = theme, box, empty, empty_card
         self._cards: list[QuestionCard] = []
@@ -76,7 +76,7 @@ class Feed(ScrollArea):
             card_widget = QuestionCard(self._theme, self._opened)
             card_widget.set_columns(self._columns())
             self._cards.append(card_widget)
-            self._box.insertWidget(len(self._cards) + 1, card_widget)
+            self._box.insertWidget(len(self._cards), card_widget)
         for i, card_widget in enumerate(self._cards):
             if i < len(cards):
                 card_widget.show_card(cards[i], state, now)

@@ -1,7 +1,7 @@
 """The page Live: the steps of the round, and below them one question on a stage, or the feed of all answers."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QStackedWidget
 
 from waggle.core.round_number import round_number
@@ -12,11 +12,11 @@ from waggle.gui.pages.live.all_answers import AllAnswers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
-from waggle.gui.state.story.spoken_summary import summary_text
+from waggle.gui.state.story.learning_story import test_words
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import as_widget, card, column
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
 
@@ -26,7 +26,7 @@ STAGE, ALL_ANSWERS = range(2)  # the views
 
 
 class LivePage(Page):
-    """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
+    """For watching: its one primary button starts an engine that failed. Offers a recorded example while there are no cards."""
 
     spreads = True
 
@@ -41,15 +41,11 @@ class LivePage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
+        self._retry = Button(theme, tr("Try again"), "primary", "play")
+        self._retry.clicked.connect(context.requests.engine_start)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
-        self._digest = text(theme, "", "small", "soft", wrap=True)
-        self._digest.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        self._digest_card = as_widget(column(self._digest, margins=(2, 0, 2, 0)))
-        self._digest_card.hide()
-        self.stage, self.answers = StageView(theme), AllAnswers(theme, self._digest_card)
+        self.stage, self.answers = StageView(theme), AllAnswers(theme)
         self.stage.choice_changed.connect(self._redraw)
         self.stage.all_wanted.connect(lambda: self._choose_view(ALL_ANSWERS))
         self.stage.example_wanted.connect(context.requests.example)
@@ -57,7 +53,7 @@ class LivePage(Page):
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
         self._head = column(
-            page_header(theme, tr("Live"), self._line, self._view, self._example, *self.answers.controls),
+            page_header(theme, tr("Live"), self._line, self._view, self._retry, self._example, *self.answers.controls),
             card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
@@ -97,11 +93,12 @@ class LivePage(Page):
         view: StageView | AllAnswers = self.stage if on_stage else self.answers
         view.show_state(state, self._now, empty=self._empty_words())
         self._line.say(view.hold_words() or self._headline())
+        can_start = self.context.engine.can_start() and not self.context.settings.is_unreadable
+        self._retry.setVisible(state.phase == "problem" and can_start)
         self._example.setVisible(not state.cards and not on_stage)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # no group waits for an engine that is gone
-        self._show_digest("" if on_stage else summary_text(state, self._now))
         if view.has_more:
             self._redraw_timer.start()
 
@@ -123,22 +120,17 @@ class LivePage(Page):
         if self.isVisible():
             self._redraw()
 
-    def _show_digest(self, words: str) -> None:
-        """Show the summary; it changes at most once a minute, so a screen reader can finish it."""
-        if words != self._digest.text():
-            self._digest.setText(words)
-            self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
-            self._digest_card.setVisible(bool(words))
-
     def _headline(self) -> str:
         """What the model does; and what stands below, where that is an earlier round."""
         state = self._state
         scene = self.stage.stage.scene if self._view.index == STAGE else None
         on_stage = figure(round_number(scene.round)) if scene is not None else ""
+        if state.test is not None and not state.round and state.phase == "contributing":
+            return f"{tr('Your model is taking its first test.')} {test_words(state)}"
         if state.phase == "contributing" and state.stage is not None:
             number = figure(round_number(state.round))
             if scene is not None and scene.round < state.round:
-                words = tr("Round %1 is running. Below: round %2, which is finished")
+                words = tr("Round %1 is running. Below: round %2, finished")
                 return words.replace("%1", number).replace("%2", on_stage)
             return tr("Round %1: your model is %2").replace("%1", number).replace("%2", tr(DOING[state.stage]))
         words = tr(sentence(state).says)
@@ -150,7 +142,7 @@ class LivePage(Page):
         if self._state.phase == "problem":
             return tr("Questions and answers appear here when training runs again.")
         if self._state.phase == "preparing":
-            return tr("Questions and answers appear here once the model is loaded.")
+            return tr("Questions and answers appear here as soon as the first round begins.")
         if not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":

@@ -27,7 +27,7 @@ TEACHERS = 3  # peers that are shown
 SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
-LESSON, EMPTY = 300, 260  # pixels: the width of the lesson beside the tries, and the height without a scene
+LESSON = 300  # pixels: the width of the lesson beside the tries
 ANY_SIZE = 16_777_215  # pixels: as Qt calls a size without a limit
 AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
@@ -134,7 +134,6 @@ class SceneCard(QFrame):
         """`empty` says when the first one comes. The lesson of the `newest` round is seen as it happens."""
         self._pages[0].setVisible(scene is not None)
         self._pages[1].setVisible(scene is None)
-        self.setMaximumHeight(self._theme.px(EMPTY) if scene is None else ANY_SIZE)
         self._empty.setText(empty)
         if scene is None:
             return

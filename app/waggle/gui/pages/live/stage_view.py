@@ -20,9 +20,7 @@ class SceneArea(ScrollArea):
     """Tells the scene how much of it is visible."""
 
     def __init__(self, scene: SceneCard) -> None:
-        box = column((scene, 1), gap=0)
-        box.addStretch(0)  # a card without a scene is low
-        super().__init__(box)
+        super().__init__(column((scene, 1), gap=0))
         self._scene = scene
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -239,7 +239,7 @@ class PeersPage(Page):
         self._band.setMinimumHeight(height)
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNBOUNDED)
-        self._band.setMaximumHeight(room - table if few and self._state.peers else height)
+        self._band.setMaximumHeight(UNBOUNDED if not self._state.peers else room - table if few else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
@@ -293,6 +293,8 @@ class PeersPage(Page):
         """Say who is here, or how many a search leaves."""
         if not self._search.text().strip():
             self._line.say(headline(self._state))
+            if self._state.members:
+                set_tip(self._line, tr("Connected, not blocked, and gave you examples or took yours."))
             return
         count, whole = self._model.rowCount(), figure(len(self._state.peers))
         words = plural(count, "%n of %1 peers matches", "%n of %1 peers match") if count else tr("None of %1 peers matches")

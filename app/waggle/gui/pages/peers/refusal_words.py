@@ -15,7 +15,7 @@ def refusal_sentences(counts: Mapping[str, int]) -> str:
     reasons = sorted(counts, key=lambda reason: (-counts[reason], reason))
     groups = {reason: words for reason in reasons if (words := group_words(reason, counts[reason]))}
     records = {reason: f"{visible(tr(reason))} ({figure(counts[reason])})" for reason in reasons if reason not in groups}
-    sentences = (tr("Not learned from: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
+    sentences = (tr("Not learned from, among others: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
     return " ".join(sentence.replace("%1", _reason_list(words, counts)) for sentence, words in sentences if words)
 
 

@@ -145,7 +145,7 @@ class WelcomePage(QWidget):
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
             (_bullet_list(theme, tr("Never leaves this computer"), "text_soft", "lock", (
-                tr("Your files, and what you type unless you share your answers"), tr("Your real name and e-mail address"),
+                tr("Your files"), tr("What you type, unless you choose to share it"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
@@ -163,7 +163,7 @@ class WelcomePage(QWidget):
     def offer_model(self, offer: ModelOffer) -> None:
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
-        title = tr("Train %1 instead of the starter").replace("%1", one_line(offer.title))
+        title = tr("Train %1 instead of Waggle's tiny starter").replace("%1", one_line(offer.title))
         facts = tr("%1 to download, %2. The starter trains until it is here.")
         facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
         self._real_title.setText(title)

@@ -42,7 +42,7 @@ def score_text(state: State) -> ScoreText:
             return ScoreText(tr("Your model is getting ready."))
         if waits := why_unavailable(state):
             return ScoreText(waits)
-        return ScoreText(tr("Your model is taking its first test."), detail=_test_words(state) or tr("It takes a few seconds."))
+        return ScoreText(tr("Your model is taking its first test."), detail=test_words(state) or tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
         return _with_span(tr("Your model solves %1 questions of a short first test."), _count(last), detail=_early_detail(last))
@@ -53,7 +53,7 @@ def score_text(state: State) -> ScoreText:
     return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
 
 
-def _test_words(state: State) -> str:
+def test_words(state: State) -> str:
     """How far the test under way is; empty before its first answer."""
     if state.test is None:
         return ""
@@ -93,7 +93,7 @@ def has_curve(state: State) -> bool:
 
 
 def company_words(state: State) -> str:
-    """How many train with this node, and how many fetched its answers; else how many are connected; empty for nobody."""
+    """How many train with this node, and how many took its examples; else how many are connected; empty for nobody."""
     here, training, took = len(state.connected), len(state.members), len(state.takers)
     if not here:
         return ""
@@ -104,7 +104,7 @@ def company_words(state: State) -> str:
     else:
         words = plural(training, "%n of %1 computers trains with you", "%n of %1 computers train with you")
         words = words.replace("%1", figure(here))
-    return words + (plural(took, "; %n fetched your answers", "; %n fetched your answers") if took else "")
+    return words + (plural(took, "; %n took your examples", "; %n took your examples") if took else "")
 
 
 class Sharing(msgspec.Struct, frozen=True):

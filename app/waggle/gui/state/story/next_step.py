@@ -73,6 +73,9 @@ def _first_climb(state: State) -> NextStep:
     """What a beginner's flat curve means."""
     assert state.ready is not None
     button = tr("Watch it try")
+    if state.test is not None and not chart_series.scores(state):
+        words = tr("It shows where your model begins, so that you see what training adds.")
+        return NextStep(tr("What this test is for"), words, tr("See the steps of a round"), "live")
     if state.ready.prompt_form.why == "starter" or any(
         answer.reason == UNTAGGED for card in state.cards if card.mine for answer in card.completions
     ):
