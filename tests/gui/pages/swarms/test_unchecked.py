@@ -125,4 +125,4 @@ def test_the_card_of_a_swarm_says_it_in_its_tooltip(theme: Theme) -> None:
 
 
 def test_levels_of_a_stranger_stay_words(qapp: QApplication) -> None:
-    assert unchecked_mark(("<b>\u202e", "easy"), ("<b>\u202e",)) == "<b>\ufffd unchecked"
+    assert unchecked_mark(("<b>\u202e", "easy"), ("<b>\u202e",)) == "<b>\ufffd: answers not verified"

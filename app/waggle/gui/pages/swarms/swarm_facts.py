@@ -128,7 +128,8 @@ def sample_questions(theme: Theme, swarm: SwarmDetails, title: str) -> QWidget |
     samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions]
     if not samples:
         return None
-    wells = EvenRow(*(_sample(theme, specialty) for specialty in sorted(samples, key=_suitable)[:MOST_SAMPLES]))
+    suitable = sorted(samples, key=_suitable)[:MOST_SAMPLES]
+    wells = EvenRow(*(_sample(theme, specialty) for specialty in sorted(suitable, key=lambda specialty: len(specialty.sample))))
     wells.set_gap(12)
     return as_widget(column(text(theme, title, "small", "soft"), wells, gap=4))
 
