@@ -2,8 +2,8 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="de" sourcelanguage="en">
 <context><name>Waggle</name>
+<message><source> (answers of some not verified)</source><translation> (Lösungen mancher ungeprüft)</translation></message>
 <message><source> (it has no other)</source><translation> (es hat keine andere)</translation></message>
-<message><source> (some unchecked)</source><translation> (einige ungeprüft)</translation></message>
 <message><source> (the closest it has)</source><translation> (die nächstliegende)</translation></message>
 <message><source> ago</source><translation>vor </translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> und %n weitere</numerusform><numerusform> und %n weitere</numerusform></translation></message>
@@ -174,6 +174,7 @@
 <message><source>%1: a question, %2</source><translation>%1: eine Frage, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: von %2 bis %3</translation></message>
 <message><source>%1: nothing</source><translation>%1: nichts</translation></message>
+<message><source>%1; answers of all not verified</source><translation>%1; alle Lösungen ungeprüft</translation></message>
 <message><source>%2 from %1</source><translation>%2 von %1</translation></message>
 <message><source>%2 learned from %1</source><translation>%2 von %1 gelernt</translation></message>
 <message><source>%2 on %1</source><translation>%2 Uhr auf %1</translation></message>
@@ -239,16 +240,13 @@
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
-<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Gib Waggle auf dem Computer, auf dem die Engine läuft, ein Zugriffstoken dieses Kontos: waggle token</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
+<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Führe dies in einem Terminal auf dem Computer aus, auf dem die Engine läuft, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n nahm deine Beispiele</numerusform><numerusform>; %n nahmen deine Beispiele</numerusform></translation></message>
-<message><source>; all easy</source><translation>; alle leicht</translation></message>
-<message><source>; all hard</source><translation>; alle schwer</translation></message>
-<message><source>; all standard</source><translation>; alle üblich</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
@@ -296,10 +294,10 @@
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Etwa %1 Antworten je Stunde in %2 GB, als Adapter</translation></message>
-<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Etwa %1 Antworten je Stunde in %2 GB, sparsam</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB (sparsam)</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
-<message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
 <message><source>Access token</source><translation>Zugriffstoken</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
@@ -325,12 +323,14 @@
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
+<message><source>All easy: %1</source><translation>Alle leicht: %1</translation></message>
+<message><source>All hard: %1</source><translation>Alle schwer: %1</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
-<message><source>All hours may be used.</source><translation>Alle Stunden dürfen genutzt werden.</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
+<message><source>All standard: %1</source><translation>Alle üblich: %1</translation></message>
 <message><source>All times, days and your week are told as they are there.</source><translation>Alle Uhrzeiten, die Tage und deine Woche sind so angegeben wie dort.</translation></message>
 <message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
@@ -366,7 +366,11 @@
 <message><source>Answer tag</source><translation>Antwort-Tag</translation></message>
 <message><source>Answers</source><translation>Antworten</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Antworten sind einfache Werte oder eine Liste oder ein Objekt davon.</translation></message>
+<message><source>Answers not verified</source><translation>Lösungen ungeprüft</translation></message>
+<message><source>Answers not verified (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Lösungen ungeprüft (%1): Sie ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
+<message><source>Answers not verified: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Lösungen ungeprüft: Sie ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
+<message><source>Answers, checks and the log</source><translation>Antworten, Prüfungen und das Protokoll</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Jeder Text kann das Schlusstoken des Modells in %1 enthalten.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
 <message><source>Appearance and start</source><translation>Aussehen und Start</translation></message>
@@ -445,6 +449,7 @@
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
 <message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
 <message><source>Cannot tell</source><translation>Weiß nicht</translation></message>
+<message numerus="yes"><source>Carry your %n rounds of training over to the new version, or begin anew from it.</source><translation><numerusform>Übernimm deine %n Runde Training in die neue Fassung, oder fang mit ihr neu an.</numerusform><numerusform>Übernimm deine %n Runden Training in die neue Fassung, oder fang mit ihr neu an.</numerusform></translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
@@ -687,7 +692,6 @@
 <message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
 <message><source>Files of questions (%1)</source><translation>Dateien mit Fragen (%1)</translation></message>
 <message><source>Filled hours may be used. Drag, or use the arrow keys and space.</source><translation>Farbige Stunden dürfen genutzt werden. Mit der Maus ziehen, oder Pfeiltasten und Leertaste.</translation></message>
-<message><source>Find</source><translation>Suchen</translation></message>
 <message><source>Find a peer</source><translation>Einen Peer suchen</translation></message>
 <message><source>Find a setting</source><translation>Eine Option suchen</translation></message>
 <message><source>Find a specialty</source><translation>Ein Fachgebiet suchen</translation></message>
@@ -703,7 +707,6 @@
 <message><source>Finishing this step, then closing.</source><translation>Dieser Schritt wird beendet, dann wird geschlossen.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Dieser Schritt wird beendet, dann pausiert.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
-<message><source>First addresses</source><translation>Erste Adressen</translation></message>
 <message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
@@ -766,7 +769,6 @@
 <message><source>Greeting</source><translation>Gruß</translation></message>
 <message><source>Grids</source><translation>Raster</translation></message>
 <message><source>Grids in a line</source><translation>Raster in einer Zeile</translation></message>
-<message><source>Guess without names</source><translation>Ohne Namen raten</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
 <message><source>Hard</source><translation>Schwer</translation></message>
@@ -778,6 +780,7 @@
 <message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
 <message><source>How do I invite somebody?</source><translation>Wie lade ich jemanden ein?</translation></message>
+<message><source>How exactly it calculates. A lower one may be faster.</source><translation>Wie genau gerechnet wird. Eine geringere kann schneller sein.</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
@@ -791,7 +794,7 @@
 <message><source>How others are found</source><translation>Wie andere gefunden werden</translation></message>
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
-<message><source>How rewards become a gradient.</source><translation>Wie aus Belohnungen ein Gradient wird.</translation></message>
+<message><source>How right and wrong answers change the model.</source><translation>Wie richtige und falsche Antworten das Modell ändern.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
@@ -802,7 +805,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; unter Du zeigt Energie, wie.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite Du zeigt, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
@@ -811,7 +814,7 @@
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
-<message><source>In your currency. Energy on You then shows the cost.</source><translation>In deiner Währung. Unter Du zeigt Energie dann die Kosten.</translation></message>
+<message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite Du zeigt dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -860,7 +863,6 @@
 <message><source>It is downloaded again.</source><translation>Es wird noch einmal geladen.</translation></message>
 <message><source>It is incomplete.</source><translation>Er ist unvollständig.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Er ist unvollständig: %1.</translation></message>
-<message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Man tritt ihm nur über seinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
@@ -868,11 +870,12 @@
 <message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Das wusste es schon vor dem Training; nach %n Runde schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform><numerusform>Das wusste es schon vor dem Training; nach %n Runden schreibt es die Antwort auch dahin, wo Waggle sie liest.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es die Antwort auch an die richtige Stelle.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es die Antwort auch an die richtige Stelle.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
+<message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not mark its answer yet.</source><translation>Es weiß diese Antwort, kennzeichnet sie aber noch nicht.</translation></message>
+<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Es weiß diese Antwort, setzt sie aber noch nicht an die richtige Stelle.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message><source>It learned from peers first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten lernte es zuerst von Peers</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
@@ -882,6 +885,7 @@
 <message><source>It looks like wss://example.org/gateway.</source><translation>Sie sieht aus wie wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
+<message><source>It may train at any hour.</source><translation>Es darf zu jeder Stunde trainieren.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
@@ -910,14 +914,13 @@
 <message><source>It was right once, and is not now.</source><translation>Einmal war es richtig, jetzt nicht mehr.</translation></message>
 <message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
 <message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
-<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Der Link funktioniert nur in deinem Netz: Es ist keine Adresse bekannt, die von außen erreichbar ist.</translation></message>
+<message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Der Link funktioniert nur für Leute in deinem eigenen Netz: Waggle fand keine Adresse, die von außen erreichbar ist.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Es geht: drei Runden wurden hier gespielt.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Sein QR-Code ist auf dem Bildschirm.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
-<message><source>Its files are new.</source><translation>Die Dateien sind neu.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
 <message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Seine erste richtige Antwort kam dort, nachdem es aus der eines Peers gelernt hatte. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
@@ -970,6 +973,7 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Beispiele.</translation></message>
 <message><source>Learned from others</source><translation>Von anderen gelernt</translation></message>
 <message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
+<message><source>Learned from you</source><translation>Lernten von dir</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Was nach dem letzten Stand kam, wird noch einmal gelernt: %1 von %2 Runden</translation></message>
 <message><source>Learning and tests</source><translation>Lernen und Tests</translation></message>
 <message><source>Learning rate</source><translation>Lernrate</translation></message>
@@ -980,9 +984,10 @@
 <message><source>Leave some questions or columns out.</source><translation>Lass einige Fragen oder Spalten weg.</translation></message>
 <message><source>Leave the others out.</source><translation>Lass die anderen weg.</translation></message>
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Lass die Toleranz weg oder wähle die Bewertung number.</translation></message>
+<message><source>Leaves out unlikely words. With 1, it leaves out none.</source><translation>Lässt unwahrscheinliche Wörter weg. Mit 1 keines.</translation></message>
 <message><source>Leaving?</source><translation>Du gehst?</translation></message>
 <message><source>Leg counting</source><translation>Beine zählen</translation></message>
-<message><source>Less than 1 Wh so far: a laptop takes that in about %1.</source><translation>Bisher weniger als 1 Wh: Ein Laptop braucht das in etwa %1.</translation></message>
+<message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Bisher weniger als 1 Wh: so viel, wie ein Laptop in etwa %1 braucht.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
@@ -1101,7 +1106,6 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Braucht mindestens %1 GB; %2 GB sind frei</translation></message>
 <message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1136,6 +1140,7 @@
 <message><source>No round yet</source><translation>Noch keine Runde</translation></message>
 <message><source>No rounds for %1</source><translation>%1 lang keine Runden</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Noch kein Wert: Er wird vor der ersten Runde gemessen, dann alle paar Runden.</translation></message>
+<message><source>No second program could check that the answers to these questions are right; altered ones earn nothing.</source><translation>Kein zweites Programm konnte prüfen, ob die Lösungen dieser Fragen stimmen; veränderte bringen nichts ein.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Kein Seed dieses Schwarms hat seine Charta.</translation></message>
 <message><source>No setting has these words.</source><translation>Keine Option hat diese Wörter.</translation></message>
 <message><source>No state of this model has been saved yet.</source><translation>Von diesem Modell ist noch kein Stand gespeichert.</translation></message>
@@ -1185,7 +1190,6 @@
 <message><source>Nothing is saved in %1 yet.</source><translation>In %1 ist noch nichts gespeichert.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nichts wird gesendet und nichts empfangen.</translation></message>
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nichts wird gesendet und nichts empfangen. Du kannst später anderen beitreten.</translation></message>
-<message><source>Nothing is sent from here unless you press a button</source><translation>Von hier wird nichts gesendet, außer du drückst einen Knopf</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
@@ -1216,7 +1220,6 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
-<message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
@@ -1290,6 +1293,7 @@
 <message><source>Paused until %1.</source><translation>Pausiert bis %1.</translation></message>
 <message><source>Paused until you are away.</source><translation>Pausiert, bis du weg bist.</translation></message>
 <message><source>Paused.</source><translation>Pausiert.</translation></message>
+<message><source>Pauses above this temperature.</source><translation>Pausiert oberhalb dieser Temperatur.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
@@ -1300,6 +1304,7 @@
 <message><source>Peers' examples</source><translation>Beispiele von Peers</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
+<message><source>People join only through your link, and a link cannot be taken back.</source><translation>Man tritt nur über deinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>Per round, if available.</source><translation>Je Runde, wenn es so viele gibt.</translation></message>
 <message><source>Per round.</source><translation>Je Runde.</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
@@ -1309,7 +1314,7 @@
 <message><source>Place</source><translation>Platz</translation></message>
 <message><source>Play again</source><translation>Noch einmal abspielen</translation></message>
 <message><source>Playing. This takes about half a minute.</source><translation>Es spielt. Das dauert etwa eine halbe Minute.</translation></message>
-<message><source>Plays three rounds alone with the model that ships, in a folder that is thrown away.</source><translation>Spielt drei Runden allein mit dem mitgelieferten Modell, in einem Ordner, der weggeworfen wird.</translation></message>
+<message><source>Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away.</source><translation>Spielt drei Runden allein mit dem mitgelieferten Modell, in einem Ordner, der weggeworfen wird.</translation></message>
 <message><source>Point at a day, or use the arrow keys.</source><translation>Zeige auf einen Tag oder nimm die Pfeiltasten.</translation></message>
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
@@ -1495,7 +1500,6 @@
 <message><source>Share of the questions by specialty</source><translation>Anteil an den Fragen je Fachgebiet</translation></message>
 <message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
 <message><source>Shared</source><translation>Geteilt</translation></message>
-<message><source>Shared with</source><translation>Geteilt mit</translation></message>
 <message><source>Shared with the swarm</source><translation>Mit dem Schwarm geteilt</translation></message>
 <message><source>Sharing</source><translation>Teilt</translation></message>
 <message><source>Sharing leads, %1 to %2</source><translation>Teilen führt, %1 zu %2</translation></message>
@@ -1558,6 +1562,7 @@
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
 <message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
+<message><source>Starting points</source><translation>Erste Anlaufstellen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
 <message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
@@ -1649,6 +1654,7 @@
 <message><source>The chosen peer</source><translation>Der gewählte Peer</translation></message>
 <message><source>The clock on %1 is %2 ahead of this computer's.</source><translation>Die Uhr auf %1 geht %2 vor.</translation></message>
 <message><source>The clock on %1 is %2 behind this computer's.</source><translation>Die Uhr auf %1 geht %2 nach.</translation></message>
+<message><source>The command</source><translation>Der Befehl</translation></message>
 <message><source>The computer runs on battery.</source><translation>Der Computer läuft mit Akku.</translation></message>
 <message><source>The connection is not safe: %1.</source><translation>Die Verbindung ist nicht sicher: %1.</translation></message>
 <message><source>The connection to %1 broke.</source><translation>Die Verbindung zu %1 ist abgebrochen.</translation></message>
@@ -1791,7 +1797,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Das fähigste hier; es braucht eine große Grafikkarte.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>So viel darf es höchstens senden und empfangen, je Richtung.</translation></message>
 <message><source>The most it may take.</source><translation>So viel darf es höchstens nehmen.</translation></message>
-<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Die Netzadresse, auf der Waggle lauscht. 0.0.0.0: alle dieses Computers.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0 means every network of this computer.</source><translation>Die Netzadresse, auf der Waggle lauscht. 0.0.0.0 heißt: jedes Netz dieses Computers.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Das Netzwerk antwortet anstelle des Servers.</translation></message>
 <message><source>The network is metered.</source><translation>Das Netz ist getaktet.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Das Netz ist nicht mehr getaktet.</translation></message>
@@ -1816,7 +1822,7 @@
 <message><source>The picture is too large.</source><translation>Das Bild ist zu groß.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Der Ort einer Sicherung wird mit seinem ganzen Pfad genannt.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Die Positionen des Modells in %1 lassen sich nicht drehen.</translation></message>
-<message><source>The preview joins nothing yet. It shows:</source><translation>Damit trittst du noch nicht bei. Du siehst:</translation></message>
+<message><source>The preview does not join yet. It shows:</source><translation>Mit der Vorschau trittst du noch nicht bei. Sie zeigt:</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Der Prozessor ist gerade erst abgekühlt.</translation></message>
 <message><source>The processor is cool enough.</source><translation>Der Prozessor ist kühl genug.</translation></message>
 <message><source>The processor is too warm: %1 °C.</source><translation>Der Prozessor ist zu warm: %1 °C.</translation></message>
@@ -1858,7 +1864,6 @@
 <message><source>The settings file %1 is too long.</source><translation>Die Datei der Optionen %1 ist zu lang.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Die Datei der Optionen lässt sich nicht lesen.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
-<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Der Anteil der Wahrscheinlichkeit, aus dem Antworten gezogen werden, vom wahrscheinlichsten Wort an. Bei 1 aus allem.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
@@ -1967,7 +1972,6 @@
 <message numerus="yes"><source>This message is %n characters too long.</source><translation><numerusform>Diese Nachricht ist um %n Zeichen zu lang.</numerusform><numerusform>Diese Nachricht ist um %n Zeichen zu lang.</numerusform></translation></message>
 <message><source>This message is too long for this model, which reads %1 tokens at a time.</source><translation>Diese Nachricht ist zu lang für dieses Modell, das %1 Tokens auf einmal liest.</translation></message>
 <message><source>This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.</source><translation>Dieses Modell passt nicht: Es braucht mindestens %1 GB, und %2 GB sind frei, von denen %3 benutzt werden dürfen.</translation></message>
-<message><source>This model does not fit: its weights alone need %1 GB, and %2 GB are free.</source><translation>Dieses Modell passt nicht: Seine Gewichte allein brauchen %1 GB, und %2 GB sind frei.</translation></message>
 <message><source>This model has no layer that LoRA could train.</source><translation>Dieses Modell hat keine Schicht, die LoRA trainieren könnte.</translation></message>
 <message><source>This model is being converted already.</source><translation>Dieses Modell wird bereits umgewandelt.</translation></message>
 <message><source>This model is being downloaded already.</source><translation>Dieses Modell wird schon heruntergeladen.</translation></message>
@@ -1976,7 +1980,7 @@
 <message><source>This model is trained already.</source><translation>Dieses Modell wird schon trainiert.</translation></message>
 <message><source>This model is trained now.</source><translation>Dieses Modell wird gerade trainiert.</translation></message>
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Dieses Modell liest %1 Tokens auf einmal, und die Fragen sind länger.</translation></message>
-<message><source>This model was never taught to chat: it takes each message for a question by itself.</source><translation>Dieses Modell hat nie gelernt, sich zu unterhalten: Es hält jede Nachricht für eine Frage für sich.</translation></message>
+<message><source>This model was never taught to chat: each message is read as a new question, without the ones before.</source><translation>Dieses Modell hat nie gelernt, sich zu unterhalten: Jede Nachricht wird als neue Frage gelesen, ohne die davor.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Dieses Modell wurde mit %1 quantisiert. Um es zu öffnen, braucht man gptqmodel, das Waggle nicht enthält.</translation></message>
 <message><source>This name has characters that cannot be shown.</source><translation>Dieser Name hat Zeichen, die nicht gezeigt werden können.</translation></message>
 <message><source>This name is too long.</source><translation>Dieser Name ist zu lang.</translation></message>
@@ -1998,7 +2002,6 @@
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Dieser Schwarm ist für ein älteres Waggle gemacht: Jemand muss ihn neu gründen.</translation></message>
 <message><source>This takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>This time alone won, %1 to %2</source><translation>Diesmal hat Allein gewonnen, %1 zu %2</translation></message>
-<message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Dieses winzige Modell lernte nur Rätsel und plaudert schlecht: Es hält jede Nachricht für ein Rätsel für sich.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Wer antwortet, kann nicht mit diesem Waggle trainieren: Die Seite Peers sagt, warum. Du trainierst allein.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Über ein Gateway: Dieser Computer verbindet sich mit niemandem direkt. Dein Beitrag zählt genauso.</translation></message>
 <message><source>Through a relay: your router blocks calls. Your part counts all the same.</source><translation>Über ein Relais: Dein Router blockiert Verbindungen. Dein Beitrag zählt genauso.</translation></message>
@@ -2067,9 +2070,6 @@
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell und demselben Zufall. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
-<message><source>Unchecked</source><translation>Ungeprüft</translation></message>
-<message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft (%1): Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
-<message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Ungeprüft: Die Lösungen ließen sich nicht unabhängig prüfen; die Bewertung wurde mit veränderten Antworten getestet.</translation></message>
 <message><source>Unless it is the starter</source><translation>Außer beim Starter</translation></message>
 <message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Wenn du nichts wählst, wird jede Form einmal probiert und die mit den meisten lesbaren Antworten genommen.</translation></message>
 <message><source>Unlikely words count more</source><translation>Unwahrscheinliche Wörter zählen mehr</translation></message>
@@ -2077,7 +2077,6 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
 <message><source>Unpack it first.</source><translation>Entpacke sie zuerst.</translation></message>
 <message><source>Until I am away</source><translation>Bis ich weg bin</translation></message>
-<message><source>Until it is cooler than this.</source><translation>Bis er kühler ist.</translation></message>
 <message><source>Until it is plugged in.</source><translation>Bis der Computer wieder am Netz ist.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Bis die erste Runde gesichert ist, sind beide dasselbe Modell.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Bis morgen früh</translation></message>
@@ -2098,6 +2097,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 ist das neueste.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
+<message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst.</translation></message>
 <message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle prüft, ob es passt, bevor es die Gewichte lädt.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
@@ -2120,7 +2120,6 @@
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
-<message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle weiß nicht mehr, in welchem Schwarm du bist.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
 <message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle hat eigene Dateien entfernt, um deine Grenze von %1 GB einzuhalten.</translation></message>
@@ -2299,9 +2298,8 @@
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
 <message><source>You: %1</source><translation>Du: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>
-<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>Deine %n Runde Training kann zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform><numerusform>Deine %n Runden Training können zu ihnen hinzugefügt werden, oder du fängst neu an.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit den neuen neu an.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit ihnen nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
@@ -2403,6 +2401,7 @@
 <message><source>another swarm's announcement</source><translation>Ankündigung für einen anderen Schwarm</translation></message>
 <message><source>answer sheet of the wrong size</source><translation>Antwortbogen von falscher Größe</translation></message>
 <message><source>answering</source><translation>antwortet</translation></message>
+<message><source>answers not verified</source><translation>Lösungen ungeprüft</translation></message>
 <message><source>answers to other questions</source><translation>Antworten auf andere Fragen</translation></message>
 <message><source>answers tried</source><translation>versuchte Antworten</translation></message>
 <message><source>arithmetic</source><translation>Rechnen</translation></message>
@@ -2601,7 +2600,7 @@
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, not marked yet</source><translation>richtig, noch unmarkiert</translation></message>
+<message><source>right, but untagged</source><translation>richtig, aber ohne Tag</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
@@ -2682,7 +2681,6 @@
 <message><source>trains under another charter (%1): one of the two must join by the other's invite</source><translation>Er trainiert unter einer anderen Charta (%1): Einer von beiden muss mit der Einladung des anderen beitreten</translation></message>
 <message><source>transformers cannot read it (%1)</source><translation>transformers kann sie nicht lesen (%1)</translation></message>
 <message><source>two columns have the same name</source><translation>zwei Spalten heißen gleich</translation></message>
-<message><source>unchecked</source><translation>ungeprüft</translation></message>
 <message><source>under way</source><translation>läuft</translation></message>
 <message><source>unknown specialty</source><translation>unbekanntes Fachgebiet</translation></message>
 <message><source>unnamed</source><translation>unbenannt</translation></message>

@@ -2,8 +2,8 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="pl" sourcelanguage="en">
 <context><name>Waggle</name>
+<message><source> (answers of some not verified)</source><translation> (odpowiedzi niektórych niesprawdzone)</translation></message>
 <message><source> (it has no other)</source><translation> (innych nie ma)</translation></message>
-<message><source> (some unchecked)</source><translation> (niektóre niesprawdzone)</translation></message>
 <message><source> (the closest it has)</source><translation> (najbliższa, jaka jest)</translation></message>
 <message><source> ago</source><translation> temu</translation></message>
 <message numerus="yes"><source> and %n more</source><translation><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform><numerusform> i jeszcze %n</numerusform></translation></message>
@@ -174,6 +174,7 @@
 <message><source>%1: a question, %2</source><translation>%1: pytanie, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: od %2 do %3</translation></message>
 <message><source>%1: nothing</source><translation>%1: nic</translation></message>
+<message><source>%1; answers of all not verified</source><translation>%1; wszystkie odpowiedzi niesprawdzone</translation></message>
 <message><source>%2 from %1</source><translation>%2 od %1</translation></message>
 <message><source>%2 learned from %1</source><translation>Nauka od %1: %2</translation></message>
 <message><source>%2 on %1</source><translation>%2 na %1</translation></message>
@@ -239,16 +240,13 @@
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
-<message><source>2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token</source><translation>2. Na komputerze, na którym działa silnik, podaj Waggle token dostępu tego konta: waggle token</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
+<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Uruchom to w terminalu na komputerze, na którym działa silnik, i wklej token dostępu tego konta:</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n wziął Twoje przykłady</numerusform><numerusform>; %n wzięły Twoje przykłady</numerusform><numerusform>; %n wzięło Twoje przykłady</numerusform></translation></message>
-<message><source>; all easy</source><translation>; wszystkie łatwe</translation></message>
-<message><source>; all hard</source><translation>; wszystkie trudne</translation></message>
-<message><source>; all standard</source><translation>; wszystkie standardowe</translation></message>
 <message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
@@ -296,10 +294,10 @@
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, jako adapter</translation></message>
-<message><source>About %1 answers an hour in %2 GB, saving memory</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, oszczędnie</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Około %1 odpowiedzi na godzinę, %2 z %3 GB (oszczędnie)</translation></message>
 <message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
-<message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50% ekran może się zacinać.</translation></message>
+<message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
 <message><source>Access token</source><translation>Token dostępu</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
@@ -325,12 +323,14 @@
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
+<message><source>All easy: %1</source><translation>Wszystkie łatwe: %1</translation></message>
+<message><source>All hard: %1</source><translation>Wszystkie trudne: %1</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
-<message><source>All hours may be used.</source><translation>Można używać wszystkich godzin.</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
+<message><source>All standard: %1</source><translation>Wszystkie standardowe: %1</translation></message>
 <message><source>All times, days and your week are told as they are there.</source><translation>Wszystkie godziny, dni i twój tydzień są podane tak jak tam.</translation></message>
 <message><source>All weights</source><translation>Wszystkie wagi</translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
@@ -366,7 +366,11 @@
 <message><source>Answer tag</source><translation>Znacznik odpowiedzi</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
+<message><source>Answers not verified</source><translation>Odpowiedzi niesprawdzone</translation></message>
+<message><source>Answers not verified (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Odpowiedzi niesprawdzone (%1): nie dało się ich niezależnie sprawdzić; ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
+<message><source>Answers not verified: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Odpowiedzi niesprawdzone: nie dało się ich niezależnie sprawdzić; ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
+<message><source>Answers, checks and the log</source><translation>Odpowiedzi, sprawdzenia i dziennik</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
 <message><source>Appearance and start</source><translation>Wygląd i start</translation></message>
@@ -445,6 +449,7 @@
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
 <message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
 <message><source>Cannot tell</source><translation>Trudno powiedzieć</translation></message>
+<message numerus="yes"><source>Carry your %n rounds of training over to the new version, or begin anew from it.</source><translation><numerusform>Przenieś %n rundę swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś %n rundy swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś %n rund swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform></translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -687,7 +692,6 @@
 <message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
 <message><source>Filled hours may be used. Drag, or use the arrow keys and space.</source><translation>Waggle może używać wypełnionych godzin. Przeciągnij albo użyj klawiszy strzałek i spacji.</translation></message>
-<message><source>Find</source><translation>Szukaj</translation></message>
 <message><source>Find a peer</source><translation>Znajdź peera</translation></message>
 <message><source>Find a setting</source><translation>Znajdź ustawienie</translation></message>
 <message><source>Find a specialty</source><translation>Znajdź specjalność</translation></message>
@@ -703,7 +707,6 @@
 <message><source>Finishing this step, then closing.</source><translation>Kończenie tego kroku, potem zamknięcie.</translation></message>
 <message><source>Finishing this step, then pausing.</source><translation>Kończenie tego kroku, potem pauza.</translation></message>
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
-<message><source>First addresses</source><translation>Pierwsze adresy</translation></message>
 <message><source>First light</source><translation>First light</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
@@ -766,7 +769,6 @@
 <message><source>Greeting</source><translation>Powitanie</translation></message>
 <message><source>Grids</source><translation>Siatki</translation></message>
 <message><source>Grids in a line</source><translation>Siatki w linii</translation></message>
-<message><source>Guess without names</source><translation>Zgaduj bez nazw</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
 <message><source>Hard</source><translation>Trudne</translation></message>
@@ -778,6 +780,7 @@
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
 <message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
+<message><source>How exactly it calculates. A lower one may be faster.</source><translation>Jak dokładnie liczy. Niższa może być szybsza.</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
@@ -791,7 +794,7 @@
 <message><source>How others are found</source><translation>Jak znajdować innych</translation></message>
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
-<message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
+<message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
@@ -802,7 +805,7 @@
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; Energy on You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; Energia na stronie Ty pokazuje jak.</translation></message>
+<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; strona Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
@@ -811,7 +814,7 @@
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
-<message><source>In your currency. Energy on You then shows the cost.</source><translation>W Twojej walucie. Energia na stronie Ty pokaże wtedy koszt.</translation></message>
+<message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -860,7 +863,6 @@
 <message><source>It is downloaded again.</source><translation>Pobieranie zaczyna się od nowa.</translation></message>
 <message><source>It is incomplete.</source><translation>Jest niekompletny.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Jest niekompletny: %1.</translation></message>
-<message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Dołącza się do niego tylko przez link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
@@ -868,11 +870,12 @@
 <message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training; after %n rounds it also writes it where Waggle reads it.</source><translation><numerusform>Wiedział to przed treningiem; po %n rundzie pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform><numerusform>Wiedział to przed treningiem; po %n rundach pisze to także tam, gdzie Waggle to czyta.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
+<message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Zna tylko zagadki, więc słabo rozmawia: każda wiadomość jest czytana jako nowa zagadka, bez poprzednich.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
-<message><source>It knows this one, but does not mark its answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
+<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Zna odpowiedź, ale nie umieszcza jej jeszcze we właściwym miejscu.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message><source>It learned from peers first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności uczył się najpierw od peerów</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
@@ -882,6 +885,7 @@
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
+<message><source>It may train at any hour.</source><translation>Może trenować o każdej porze.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Często znajduje odpowiedź, ale jej nie oznacza, więc się nie liczy. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
@@ -910,14 +914,13 @@
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
 <message><source>It works from anywhere.</source><translation>Działa z każdego miejsca.</translation></message>
 <message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
-<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Działa tylko w Twojej sieci: nie jest znany żaden adres osiągalny z zewnątrz.</translation></message>
+<message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Działa tylko dla osób w Twojej własnej sieci: Waggle nie znalazł adresu osiągalnego z zewnątrz.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Jego kod QR jest na ekranie.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
-<message><source>Its files are new.</source><translation>Jego pliki są nowe.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
 <message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Pierwsza dobra odpowiedź pojawiła się tam po nauce z odpowiedzi peera. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
@@ -970,6 +973,7 @@
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje przykłady.</translation></message>
 <message><source>Learned from others</source><translation>Nauczone od innych</translation></message>
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
+<message><source>Learned from you</source><translation>Uczyły się od Ciebie</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
 <message><source>Learning and tests</source><translation>Nauka i testy</translation></message>
 <message><source>Learning rate</source><translation>Tempo uczenia</translation></message>
@@ -980,9 +984,10 @@
 <message><source>Leave some questions or columns out.</source><translation>Pomiń część pytań lub kolumn.</translation></message>
 <message><source>Leave the others out.</source><translation>Pomiń pozostałe.</translation></message>
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Pomiń tolerancję albo wybierz ocenę number.</translation></message>
+<message><source>Leaves out unlikely words. With 1, it leaves out none.</source><translation>Pomija mało prawdopodobne słowa. Przy 1 nie pomija żadnego.</translation></message>
 <message><source>Leaving?</source><translation>Odchodzisz?</translation></message>
 <message><source>Leg counting</source><translation>Liczenie nóg</translation></message>
-<message><source>Less than 1 Wh so far: a laptop takes that in about %1.</source><translation>Dotąd mniej niż 1 Wh: laptop zużywa tyle w około %1.</translation></message>
+<message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Dotąd mniej niż 1 Wh: tyle, ile laptop zużywa w około %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
@@ -1101,7 +1106,6 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB at the least; %2 GB are free</source><translation>Potrzeba co najmniej %1 GB; wolne jest %2 GB</translation></message>
 <message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1136,6 +1140,7 @@
 <message><source>No round yet</source><translation>Nie ma jeszcze rundy</translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
+<message><source>No second program could check that the answers to these questions are right; altered ones earn nothing.</source><translation>Żaden drugi program nie mógł sprawdzić, czy odpowiedzi na te pytania są dobre; zmienione nic nie dają.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
 <message><source>No setting has these words.</source><translation>Żadne ustawienie nie zawiera tych słów.</translation></message>
 <message><source>No state of this model has been saved yet.</source><translation>Nie zapisano jeszcze żadnego stanu tego modelu.</translation></message>
@@ -1185,7 +1190,6 @@
 <message><source>Nothing is saved in %1 yet.</source><translation>W %1 nic jeszcze nie zapisano.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nic nie jest wysyłane ani odbierane.</translation></message>
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nic nie jest wysyłane ani odbierane. Do innych możesz dołączyć później.</translation></message>
-<message><source>Nothing is sent from here unless you press a button</source><translation>Nic nie jest stąd wysyłane, dopóki nie naciśniesz przycisku</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
@@ -1216,7 +1220,6 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
-<message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
@@ -1290,6 +1293,7 @@
 <message><source>Paused until %1.</source><translation>Wstrzymano do %1.</translation></message>
 <message><source>Paused until you are away.</source><translation>Wstrzymano do czasu, aż odejdziesz.</translation></message>
 <message><source>Paused.</source><translation>Wstrzymano.</translation></message>
+<message><source>Pauses above this temperature.</source><translation>Wstrzymuje powyżej tej temperatury.</translation></message>
 <message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
@@ -1300,6 +1304,7 @@
 <message><source>Peers' examples</source><translation>Przykłady peerów</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
+<message><source>People join only through your link, and a link cannot be taken back.</source><translation>Dołącza się tylko przez Twój link, a linku nie da się cofnąć.</translation></message>
 <message><source>Per round, if available.</source><translation>Na rundę, jeśli są dostępne.</translation></message>
 <message><source>Per round.</source><translation>Na rundę.</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
@@ -1309,7 +1314,7 @@
 <message><source>Place</source><translation>Miejsce</translation></message>
 <message><source>Play again</source><translation>Odtwórz ponownie</translation></message>
 <message><source>Playing. This takes about half a minute.</source><translation>Trwa rozgrywka. Zajmie to około pół minuty.</translation></message>
-<message><source>Plays three rounds alone with the model that ships, in a folder that is thrown away.</source><translation>Rozgrywa trzy rundy solo z dołączonym modelem, w folderze, który potem znika.</translation></message>
+<message><source>Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away.</source><translation>Rozgrywa trzy rundy solo z dołączonym modelem, w folderze, który potem znika.</translation></message>
 <message><source>Point at a day, or use the arrow keys.</source><translation>Wskaż dzień albo użyj klawiszy strzałek.</translation></message>
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
@@ -1495,7 +1500,6 @@
 <message><source>Share of the questions by specialty</source><translation>Udział pytań według specjalności</translation></message>
 <message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
 <message><source>Shared</source><translation>Udostępnione</translation></message>
-<message><source>Shared with</source><translation>Udostępnione</translation></message>
 <message><source>Shared with the swarm</source><translation>Udostępnione rojowi</translation></message>
 <message><source>Sharing</source><translation>Dzieli się</translation></message>
 <message><source>Sharing leads, %1 to %2</source><translation>Dzielenie się prowadzi, %1 do %2</translation></message>
@@ -1558,6 +1562,7 @@
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
 <message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
+<message><source>Starting points</source><translation>Punkty startowe</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1649,6 +1654,7 @@
 <message><source>The chosen peer</source><translation>Wybrany peer</translation></message>
 <message><source>The clock on %1 is %2 ahead of this computer's.</source><translation>Zegar na %1 spieszy się o %2 względem tego komputera.</translation></message>
 <message><source>The clock on %1 is %2 behind this computer's.</source><translation>Zegar na %1 spóźnia się o %2 względem tego komputera.</translation></message>
+<message><source>The command</source><translation>Polecenie</translation></message>
 <message><source>The computer runs on battery.</source><translation>Komputer działa na baterii.</translation></message>
 <message><source>The connection is not safe: %1.</source><translation>Połączenie nie jest bezpieczne: %1.</translation></message>
 <message><source>The connection to %1 broke.</source><translation>Połączenie z %1 zostało zerwane.</translation></message>
@@ -1791,7 +1797,7 @@
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Najzdolniejszy z dostępnych; potrzebuje dużej karty graficznej.</translation></message>
 <message><source>The most it may send and receive, each.</source><translation>Tyle najwyżej może wysyłać i tyle samo odbierać.</translation></message>
 <message><source>The most it may take.</source><translation>Tyle najwyżej może zająć.</translation></message>
-<message><source>The network address that Waggle listens on. 0.0.0.0: all of this computer.</source><translation>Adres sieciowy, na którym Waggle nasłuchuje. 0.0.0.0: wszystkie adresy komputera.</translation></message>
+<message><source>The network address that Waggle listens on. 0.0.0.0 means every network of this computer.</source><translation>Adres sieciowy, na którym Waggle nasłuchuje. 0.0.0.0 oznacza każdą sieć tego komputera.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Zamiast serwera odpowiada sieć.</translation></message>
 <message><source>The network is metered.</source><translation>Sieć jest taryfowa.</translation></message>
 <message><source>The network is not metered any more.</source><translation>Sieć nie jest już taryfowa.</translation></message>
@@ -1816,7 +1822,7 @@
 <message><source>The picture is too large.</source><translation>Obraz jest za duży.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Podaj pełną ścieżkę miejsca kopii zapasowej.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Nie można obrócić pozycji modelu w %1.</translation></message>
-<message><source>The preview joins nothing yet. It shows:</source><translation>To jeszcze nie dołączenie. Zobaczysz:</translation></message>
+<message><source>The preview does not join yet. It shows:</source><translation>Podgląd to jeszcze nie dołączenie. Pokazuje:</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Procesor właśnie ostygł.</translation></message>
 <message><source>The processor is cool enough.</source><translation>Procesor jest wystarczająco chłodny.</translation></message>
 <message><source>The processor is too warm: %1 °C.</source><translation>Procesor jest za ciepły: %1 °C.</translation></message>
@@ -1858,7 +1864,6 @@
 <message><source>The settings file %1 is too long.</source><translation>Plik ustawień %1 jest za długi.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Nie można odczytać pliku ustawień.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
-<message><source>The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi, od najbardziej prawdopodobnego słowa. Przy 1 z całości.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
@@ -1967,7 +1972,6 @@
 <message numerus="yes"><source>This message is %n characters too long.</source><translation><numerusform>Ta wiadomość jest za długa o %n znak.</numerusform><numerusform>Ta wiadomość jest za długa o %n znaki.</numerusform><numerusform>Ta wiadomość jest za długa o %n znaków.</numerusform></translation></message>
 <message><source>This message is too long for this model, which reads %1 tokens at a time.</source><translation>Ta wiadomość jest za długa dla tego modelu, który czyta naraz do %1 tokenów.</translation></message>
 <message><source>This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.</source><translation>Ten model się nie zmieści: potrzebuje co najmniej %1 GB, a wolne jest %2 GB, z czego można użyć %3.</translation></message>
-<message><source>This model does not fit: its weights alone need %1 GB, and %2 GB are free.</source><translation>Ten model się nie zmieści: same wagi potrzebują %1 GB, a wolne jest %2 GB.</translation></message>
 <message><source>This model has no layer that LoRA could train.</source><translation>Ten model nie ma warstwy, którą mogłaby trenować LoRA.</translation></message>
 <message><source>This model is being converted already.</source><translation>Ten model jest już konwertowany.</translation></message>
 <message><source>This model is being downloaded already.</source><translation>Ten model jest już pobierany.</translation></message>
@@ -1976,7 +1980,7 @@
 <message><source>This model is trained already.</source><translation>Ten model jest już trenowany.</translation></message>
 <message><source>This model is trained now.</source><translation>Ten model jest teraz trenowany.</translation></message>
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Ten model czyta naraz do %1 tokenów, a pytania są dłuższe.</translation></message>
-<message><source>This model was never taught to chat: it takes each message for a question by itself.</source><translation>Tego modelu nie uczono rozmawiać: każdą wiadomość traktuje jak osobne pytanie.</translation></message>
+<message><source>This model was never taught to chat: each message is read as a new question, without the ones before.</source><translation>Tego modelu nie uczono rozmawiać: każda wiadomość jest czytana jako nowe pytanie, bez poprzednich.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Ten model skwantyzowano za pomocą %1. Do jego otwarcia potrzeba gptqmodel, którego Waggle nie zawiera.</translation></message>
 <message><source>This name has characters that cannot be shown.</source><translation>Ta nazwa ma znaki, których nie da się pokazać.</translation></message>
 <message><source>This name is too long.</source><translation>Ta nazwa jest za długa.</translation></message>
@@ -1998,7 +2002,6 @@
 <message><source>This swarm was made for an older Waggle: somebody has to create it anew.</source><translation>Ten rój utworzono dla starszej wersji Waggle: ktoś musi utworzyć go od nowa.</translation></message>
 <message><source>This takes a few seconds.</source><translation>To potrwa kilka sekund.</translation></message>
 <message><source>This time alone won, %1 to %2</source><translation>Tym razem wygrała samodzielność, %1 do %2</translation></message>
-<message><source>This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself.</source><translation>Ten malutki model uczył się tylko zagadek, więc słabo rozmawia: każdą wiadomość traktuje jak osobną zagadkę.</translation></message>
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Ci, którzy odpowiadają, nie mogą trenować z tą wersją Waggle: powód podaje strona Peery. Trenujesz w pojedynkę.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Przez bramę: ten komputer z nikim się nie łączy. Twój udział liczy się tak samo.</translation></message>
 <message><source>Through a relay: your router blocks calls. Your part counts all the same.</source><translation>Przez przekaźnik: Twój router blokuje połączenia. Twój udział liczy się tak samo.</translation></message>
@@ -2067,9 +2070,6 @@
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
-<message><source>Unchecked</source><translation>Niesprawdzona</translation></message>
-<message><source>Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona (%1): jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
-<message><source>Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.</source><translation>Niesprawdzona: jej rozwiązań nie dało się niezależnie sprawdzić; jej ocenianie przetestowano na zmienionych odpowiedziach.</translation></message>
 <message><source>Unless it is the starter</source><translation>Chyba że to starter</translation></message>
 <message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Jeśli nic nie wybierzesz, każda forma zostanie raz wypróbowana i użyta będzie ta z największą liczbą czytelnych odpowiedzi.</translation></message>
 <message><source>Unlikely words count more</source><translation>Mało prawdopodobne słowa liczą się bardziej</translation></message>
@@ -2077,7 +2077,6 @@
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Odblokuj go; w systemie Linux musi działać GNOME Keyring lub KWallet. Waggle nie przechowuje tokenu nigdzie indziej.</translation></message>
 <message><source>Unpack it first.</source><translation>Najpierw rozpakuj.</translation></message>
 <message><source>Until I am away</source><translation>Do czasu, aż odejdę</translation></message>
-<message><source>Until it is cooler than this.</source><translation>Aż będzie chłodniejszy.</translation></message>
 <message><source>Until it is plugged in.</source><translation>Do podłączenia zasilania.</translation></message>
 <message><source>Until the first round is saved, both are the same model.</source><translation>Do zapisania pierwszej rundy oba są tym samym modelem.</translation></message>
 <message><source>Until tomorrow morning</source><translation>Do jutra rana</translation></message>
@@ -2098,6 +2097,7 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 to najnowsza wersja.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
+<message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle nie wie, w jakim roju byłeś.</translation></message>
 <message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle sprawdza, czy model się mieści, zanim pobierze wagi.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
@@ -2120,7 +2120,6 @@
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
-<message><source>Waggle no longer knows which swarm you are in.</source><translation>Waggle nie wie już, w jakim roju jesteś.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
 <message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle usunął swoje pliki, aby zmieścić się w Twoim limicie %1 GB.</translation></message>
@@ -2299,9 +2298,8 @@
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
 <message><source>You: %1</source><translation>Ty: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>
-<message numerus="yes"><source>Your %n rounds of training can be added to them, or you begin anew.</source><translation><numerusform>%n rundę Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rundy Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform><numerusform>%n rund Twojego treningu można do nich dodać albo zacząć od nowa.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nowymi.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być z nimi kontynuowana. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być z nimi kontynuowane. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być z nimi kontynuowanych. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być kontynuowana z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być kontynuowane z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być kontynuowanych z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
@@ -2403,6 +2401,7 @@
 <message><source>another swarm's announcement</source><translation>ogłoszenie innego roju</translation></message>
 <message><source>answer sheet of the wrong size</source><translation>arkusz odpowiedzi o złym rozmiarze</translation></message>
 <message><source>answering</source><translation>odpowiada</translation></message>
+<message><source>answers not verified</source><translation>odpowiedzi niesprawdzone</translation></message>
 <message><source>answers to other questions</source><translation>odpowiedzi na inne pytania</translation></message>
 <message><source>answers tried</source><translation>wypróbowane odpowiedzi</translation></message>
 <message><source>arithmetic</source><translation>arytmetyka</translation></message>
@@ -2601,7 +2600,7 @@
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
-<message><source>right, not marked yet</source><translation>dobrze, jeszcze nieoznaczone</translation></message>
+<message><source>right, but untagged</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>
@@ -2682,7 +2681,6 @@
 <message><source>trains under another charter (%1): one of the two must join by the other's invite</source><translation>trenuje pod inną kartą roju (%1): jedno z dwojga musi dołączyć z zaproszenia drugiego</translation></message>
 <message><source>transformers cannot read it (%1)</source><translation>transformers nie potrafi tego odczytać (%1)</translation></message>
 <message><source>two columns have the same name</source><translation>dwie kolumny mają tę samą nazwę</translation></message>
-<message><source>unchecked</source><translation>niesprawdzona</translation></message>
 <message><source>under way</source><translation>w toku</translation></message>
 <message><source>unknown specialty</source><translation>nieznana specjalność</translation></message>
 <message><source>unnamed</source><translation>bez nazwy</translation></message>

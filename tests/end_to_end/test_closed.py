@@ -71,7 +71,7 @@ def test_a_lost_list_is_put_together_again_and_the_engine_asks_until_it_is_answe
             assert (question.why, question.known[0]) == ("unknown", f"Anna's home (private): {DIGEST}")
             assert main.main(["ctl", "--home", str(home.root), "status"]) == 0
             printed = capsys.readouterr().out
-            assert "Waiting for you: Waggle no longer knows which swarm you are in." in printed
+            assert "Waiting for you: Waggle cannot tell which swarm you were in." in printed
             assert DIGEST in printed
             assert "`waggle swarm join SWARM`" in printed
             titles += [event.title for event in engine.all_events if isinstance(event, events.Warned)]

@@ -136,15 +136,20 @@ def choose(
         return fits[0]
     if not best.fits and method is None:
         raise ModelError(
-            Message(
-                "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
-                Figure(best.needs / 1e9, 1),
-                Figure(machine.free / 1e9, 1),
-                Message("%1%", Figure(100 * USABLE_SHARE)),
-            ),
+            too_large(best.needs, machine.free),
             "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best
+
+
+def too_large(needs: float, free: float) -> Message:
+    """That a model needs more than may be used of the free memory; both in bytes."""
+    return Message(
+        "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
+        Figure(needs / 1e9, 1),
+        Figure(free / 1e9, 1),
+        Message("%1%", Figure(100 * USABLE_SHARE)),
+    )
 
 
 def require_backend(model: ModelConfig, backend: str) -> None:

@@ -251,7 +251,8 @@ async def test_a_search_says_what_cannot_fit(engine: Engine, hub: Hub) -> None:
     (results,) = await engine.service.obey(commands.SearchModels(id="1", words="bees"))
     assert isinstance(results, HubResults)
     assert [(offer.name, offer.fits) for offer in results.models] == [(NAME, None), ("bees/huge", False)]
-    assert results.models[1].fit == "This model does not fit: its weights alone need 140.4 GB, and 8.0 GB are free."
+    needs = "it needs 140.4 GB at the least, and 8.0 GB are free, of which 85% may be used."
+    assert results.models[1].fit == f"This model does not fit: {needs}"
     (listing,) = await engine.service.obey(commands.ListModels(id="2"))
     assert isinstance(listing, ModelList)
     assert listing.suggested[0].fits

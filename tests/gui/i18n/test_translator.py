@@ -185,7 +185,7 @@ def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_g
 def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
     translator.use("de")
     assert tr("Nothing has been joined yet.") == "Du bist noch nicht beigetreten."
-    assert tr("The preview joins nothing yet. It shows:") == "Damit trittst du noch nicht bei. Du siehst:"
+    assert tr("The preview does not join yet. It shows:") == "Mit der Vorschau trittst du noch nicht bei. Sie zeigt:"
     assert tr("It trains on") == "Er übt"
 
 
@@ -270,7 +270,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert "12\u202f480" in question_card._time_text(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
-    short = Message("This model does not fit: its weights alone need %1 GB, and %2 GB are free.", Figure(1234.5, 1), Figure(8, 1))
+    short = Message("Needs %1 GB; %3 of the %2 GB that are free may be used", Figure(1234.5, 1), Figure(8, 1), "85%")
     assert "1\u202f234,5 GB" in tr(short)
     assert reward(ShownCompletion(text="", judged=True, reward=0.25)) == "0,25"
     assert plural(1, "%n peer", "%n peers") == "1 Peer"

@@ -38,7 +38,7 @@ def test_today_and_all_the_formula_and_no_price_are_said() -> None:
 def test_the_first_minutes_are_one_plain_sentence() -> None:
     first = Day(date="2026-03-09", rounds=3, answers=9, seconds=138.0)
     words, *_ = footprint(replace(STATE, days=DailyTotals(days=(first,), all=first)), "2026-03-09")
-    assert words == "Less than 1 Wh so far: a laptop takes that in about 55 s."
+    assert words == "Less than 1 Wh so far: as much as a laptop uses in about 55 s."
 
 
 def test_a_price_and_a_budget_of_ones_own_are_said() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core.errors import ModelError
-from waggle.core.message import NOTHING, Figure, Message
+from waggle.core.message import NOTHING, Message
 from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
@@ -96,11 +96,7 @@ def too_large(machine: DeviceCapacity, weights: int) -> Message:
     least = memory_fit.PROGRAM_BYTES + memory_fit.BYTES["bfloat16"] * weights
     if least <= machine.free * memory_fit.USABLE_SHARE:
         return NOTHING
-    return Message(
-        "This model does not fit: its weights alone need %1 GB, and %2 GB are free.",
-        Figure(least / 1e9, 1),
-        Figure(machine.free / 1e9, 1),
-    )
+    return memory_fit.too_large(least, machine.free)
 
 
 def suggestions(machine: DeviceCapacity, chosen: Settings) -> list[tuple[SuggestedModel, FitVerdict]]:

@@ -45,7 +45,7 @@ def footprint(state: State, date: str) -> tuple[str, str, str]:
     settings, threads = state.settings or Settings(), threads_now(state)
     today, ever = kwh_on(state, date, threads), kwh_ever(state, date, threads)
     if energy(ever) == LITTLE:
-        much = tr("Less than 1 Wh so far: a laptop takes that in about %1.").replace("%1", _laptop(ever))
+        much = tr("Less than 1 Wh so far: as much as a laptop uses in about %1.").replace("%1", _laptop(ever))
     else:
         much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(today))
         much = much.replace("%2", energy(ever)).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))

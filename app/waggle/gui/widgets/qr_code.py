@@ -8,11 +8,15 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 QUIET = 4  # modules of white margin, as the QR standard requires
+LEAST = 2  # pixels of a module
 CORNER, INSET = 0.22, 0.08  # of the side: the squares in three corners of the outline, and their distance from its edges
 
 
 class QrCode(PaintedWidget):
-    """Shows one link about `side` pixels wide, rounded so that a module is whole pixels; an outline without a link."""
+    """Shows one link in a square of `side` pixels, with modules of whole pixels; an outline of the same size without a link.
+
+    Only a link so long that its modules would be less than LEAST pixels needs more room.
+    """
 
     def __init__(self, theme: Theme, side: int, name: str) -> None:
         super().__init__(theme, QSize(side, side), name)
@@ -23,7 +27,7 @@ class QrCode(PaintedWidget):
         if words != self._words:
             self._words, self._modules = words, modules(words)
             count = len(self._modules) + 2 * QUIET
-            side = max(2, round(self._side / count)) * count if self._modules else self._side
+            side = max(self._side, LEAST * count) if self._modules else self._side
             self.setFixedSize(side, side)
             self.update()
 
@@ -47,7 +51,7 @@ class QrCode(PaintedWidget):
         painter.setBrush(Qt.GlobalColor.white)
         painter.drawRoundedRect(place, 8, 8)
         step = round(place.width()) // (len(self._modules) + 2 * QUIET)
-        edge = QUIET * step
+        edge = (round(place.width()) - len(self._modules) * step) // 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setBrush(Qt.GlobalColor.black)
         for y, line in enumerate(self._modules):

@@ -199,22 +199,22 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
     if not event.fits:
         words = counted(
             event.rounds,
-            "Your %n round of training cannot continue with them. Begin anew, or put the old files back.",
-            "Your %n rounds of training cannot continue with them. Begin anew, or put the old files back.",
+            "Your %n round of training cannot continue with the new version. Begin anew, or put the old files back.",
+            "Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.",
         )
     elif event.is_whole:
         words = counted(
             event.rounds,
-            "Your %n round of training can continue from its own saved weights, or you begin anew with the new ones.",
-            "Your %n rounds of training can continue from their own saved weights, or you begin anew with the new ones.",
+            "Your %n round of training can continue from its own saved weights, or you begin anew with the new version.",
+            "Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.",
         )
     else:
         words = counted(
             event.rounds,
-            "Your %n round of training can be added to them, or you begin anew.",
-            "Your %n rounds of training can be added to them, or you begin anew.",
+            "Carry your %n round of training over to the new version, or begin anew from it.",
+            "Carry your %n rounds of training over to the new version, or begin anew from it.",
         )
-    detail = in_turn(Message("Its files are new."), words, Message("Nothing is deleted."))
+    detail = in_turn(words, Message("Nothing is deleted."))
     says = Message("%1 has changed since you trained it.", event.model.partition("/")[2] or event.model)
     return Sentence(
         word=Message("Waiting for you"), says=says, detail=detail, tone="plain", sign="warn", action="choose_training",
@@ -224,7 +224,7 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
 def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
     """The question in which swarm to train."""
     says = {
-        "unknown": Message("Waggle no longer knows which swarm you are in."),
+        "unknown": Message("Waggle cannot tell which swarm you were in."),
         "unusable": event.reason,
         "failed": Message("%1 cannot be joined now.", event.name or Message("The swarm that you chose")),
     }[event.why]

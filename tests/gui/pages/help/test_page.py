@@ -61,14 +61,15 @@ def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, m
     assert page.focusWidget() is self_test._run
 
 
-def test_the_words_that_are_no_daily_ones_are_explained_first(theme, qtbot):
+def test_the_words_that_are_no_daily_ones_are_explained_below_answers_and_checks(theme, qtbot):
     translator.use("de")
     page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     labels = [label.text() for label in page.findChildren(QLabel)]
-    assert labels.index("Was die Wörter bedeuten") < labels.index("Gibt es ein neueres Waggle?")
+    places = [labels.index(title) for title in ("Was macht Waggle?", "Gibt es ein neueres Waggle?", "Was die Wörter bedeuten")]
+    assert places == sorted(places)
     assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in labels
-    assert len(WORDS) == 8
+    assert len(WORDS) == 9
 
 
 def test_one_peer_is_no_peers_in_the_log():

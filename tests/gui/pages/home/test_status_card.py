@@ -100,7 +100,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window, sent = window_told([PREPARING, UNDECIDED]), list[AnyCommand]()
     window.commanded.connect(sent.append)
     card = window.pages.of(HomePage).hero
-    assert card._says.text() == "Waggle no longer knows which swarm you are in"
+    assert card._says.text() == "Waggle cannot tell which swarm you were in"
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
     assert buttons(card) == ["Train alone for now", "Choose a swarm"]
     card._second.click()
@@ -127,7 +127,7 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
     before = apply(State(), PREPARING)
     after = apply(before, UNDECIDED)
     (notice,) = new_notices(before, after)
-    assert notice.title.startswith("Waggle no longer knows")
+    assert notice.title.startswith("Waggle cannot tell")
     assert new_notices(after, after) == []
     assert apply(after, StartedAgain(reason="Going to Anna's home.")).undecided is None
     window, sent = window_told([PREPARING, UNDECIDED]), list[AnyCommand]()

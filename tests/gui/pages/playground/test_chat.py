@@ -124,6 +124,15 @@ def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
     assert view.button.isEnabled()
 
 
+def test_only_a_message_with_words_can_be_sent(chat: Chat) -> None:
+    _, view, _ = chat
+    assert not view.button.isEnabled()
+    view.message.setPlainText("  \n")
+    assert not view.button.isEnabled()
+    view.message.setPlainText("Hello")
+    assert view.button.isEnabled()
+
+
 def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     window, view, _ = chat
     say(view, "Hello")

@@ -45,10 +45,10 @@ def row_texts(form: SpecialtyChoice) -> list[str]:
     [
         (ALL, (), ""),
         (("easy",), ("hard",), ""),
-        (("hard",), ("hard",), "unchecked"),
-        (ALL, ALL, "unchecked"),
-        (ALL, ("hard",), "hard unchecked"),
-        (ALL, ("hard", "easy"), "easy, hard unchecked"),
+        (("hard",), ("hard",), "answers not verified"),
+        (ALL, ALL, "answers not verified"),
+        (ALL, ("hard",), "hard: answers not verified"),
+        (ALL, ("hard", "easy"), "easy, hard: answers not verified"),
     ],
 )
 def test_the_mark_names_levels_where_some_only_are_unchecked(
@@ -62,8 +62,8 @@ def test_the_mark_names_levels_where_some_only_are_unchecked(
     [
         (EASY, "", ""),
         (STANDARD, "", ""),
-        (HARD, "  ·  unchecked", f"Unchecked: {SENTENCE}"),
-        (EVERY, "  ·  hard unchecked", f"Unchecked (hard): {SENTENCE}"),
+        (HARD, "  ·  answers not verified", f"Answers not verified: {SENTENCE}"),
+        (EVERY, "  ·  hard: answers not verified", f"Answers not verified (hard): {SENTENCE}"),
     ],
 )
 def test_the_form_marks_what_is_unchecked_at_the_chosen_difficulty(
@@ -86,20 +86,22 @@ def test_another_difficulty_neither_unticks_nor_moves(form: SpecialtyChoice) -> 
     assert [offer.dataset for offer in form.chosen()] == ["gcd", "bf"]
 
 
-def test_a_swarm_says_unchecked_beside_each_such_specialty(qapp: QApplication) -> None:
+def test_a_swarm_says_so_beside_each_such_specialty(qapp: QApplication) -> None:
     checked, part = details("Fractions", ALL), details("Logic", ALL, ("hard",))
-    assert trains_on(swarm(checked, part)) == "Fractions, Logic (hard unchecked)"
-    assert trains_on(swarm(details("Words"), details("Logic", unchecked=("easy",)))) == "Words, Logic (unchecked); all easy"
-    assert trains_on(swarm(details("Words", unchecked=("easy",)))) == "Words (easy, unchecked)"
-    assert trains_on(swarm(details("Words", ALL, ALL), details("Maze", ("hard",), ("hard",)))) == "Words, Maze (unchecked)"
+    assert trains_on(swarm(checked, part)) == "Fractions, Logic (hard: answers not verified)"
+    all_easy = swarm(details("Words"), details("Logic", unchecked=("easy",)))
+    assert trains_on(all_easy) == "All easy: Words, Logic (answers not verified)"
+    assert trains_on(swarm(details("Words", unchecked=("easy",)))) == "Words (easy, answers not verified)"
+    none = swarm(details("Words", ALL, ALL), details("Maze", ("hard",), ("hard",)))
+    assert trains_on(none) == "Words, Maze; answers of all not verified"
     translator.use("de")
-    assert trains_on(swarm(checked, part)) == "Brüche, Logik (schwer ungeprüft)"
+    assert trains_on(swarm(checked, part)) == "Brüche, Logik (schwer: Lösungen ungeprüft)"
 
 
 def test_unchecked_specialties_that_are_not_named_are_mentioned(qapp: QApplication) -> None:
     many = [details(f"Kind {number}", ("easy", "hard")) for number in range(12)]
     assert trains_on(swarm(*many)).endswith("Kind 8 and 3 more")
-    assert trains_on(swarm(*many, details("Maze", ALL, ALL))).endswith("Kind 8 and 4 more (some unchecked)")
+    assert trains_on(swarm(*many, details("Maze", ALL, ALL))).endswith("Kind 8 and 4 more (answers of some not verified)")
 
 
 def preview_texts(theme: Theme, previewed: SwarmDetails) -> list[str]:
@@ -123,4 +125,4 @@ def test_the_card_of_a_swarm_says_it_in_its_tooltip(theme: Theme) -> None:
 
 
 def test_levels_of_a_stranger_stay_words(qapp: QApplication) -> None:
-    assert unchecked_mark(("<b>\u202e", "easy"), ("<b>\u202e",)) == "<b>\ufffd unchecked"
+    assert unchecked_mark(("<b>\u202e", "easy"), ("<b>\u202e",)) == "<b>\ufffd: answers not verified"

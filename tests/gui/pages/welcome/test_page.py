@@ -300,7 +300,7 @@ def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, an
     assert first.startswith("Step 1 of 2: What it does. Let your computer learn with others. Waggle trains ")
     assert "Never leaves this computer. Your files. " in first
     assert second.startswith("Step 2 of 2: With whom. A swarm is a group of computers ")
-    chosen = "First light, the default swarm. Puzzles of nine kinds. Open to all; you train alone until you invite someone."
+    chosen = "First light, the default swarm. Nine specialties. Anyone may join; you train alone until someone does."
     assert second.endswith(chosen)
     assert second_anew == second
     welcome._choose(ALONE)
@@ -327,7 +327,7 @@ def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot
     use = [name for name in names if name.startswith("Use of this computer")]  # one stop, or three if the platform tells no focus
     assert use
     assert [name for name in names if name not in (*use, "Start when I log in", "Stay in the tray when closed")] == [
-        "Start", "Train Small instead of Waggle's tiny starter", *choices, "Pause on battery", "Skip set-up", "Back",
+        "Start", *choices, "Train Small instead of Waggle's tiny starter", "Pause on battery", "Skip set-up", "Back",
     ]  # fmt: skip
 
 

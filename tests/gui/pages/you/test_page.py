@@ -62,7 +62,7 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     assert you._line.words() == "You trained on 1 day and shared with 3 peers"
     assert [figure._value.text() for figure in you._figures] == ["1,280", "320", "90", "3"]
     # whether they learned from them, nobody here knows
-    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Shared with", "3"]
+    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Learned from you", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QStyledItemDelegate,
     QStyleOptionViewItem,
+    QWidget,
 )
 
 from waggle.core import paths
@@ -38,7 +39,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.controls.usage_profile import cores_in_use
-from waggle.gui.widgets.layout import as_widget, card, column, row
+from waggle.gui.widgets.layout import as_widget, card, column, row, rule
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
@@ -76,6 +77,10 @@ WORDS = (
     (later("Reward"), later("0 to 1: how right an answer was.")),
     (later("Specialty"), later("One kind of question, such as fractions.")),
     (later("New questions"), later("Questions it never trains on: the honest test of what it has learned.")),
+    (
+        later("Answers not verified"),
+        later("No second program could check that the answers to these questions are right; altered ones earn nothing."),
+    ),
     (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
 )
 
@@ -97,7 +102,7 @@ class HelpQuestion:
 SELF_TEST = HelpQuestion(
     command=("selftest", "--stdio"),
     title=later("Does everything work here?"),
-    about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
+    about=later("Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away."),
     act=later("Run the self-test"),
     icon="play",
     busy=later("Playing. This takes about half a minute."),
@@ -124,14 +129,13 @@ def _in_words(line: bytes) -> str:
         return line.decode("utf-8", "replace").rstrip()
 
 
-class HelpQuestionPanel(QFrame):
+class HelpQuestionPanel(QWidget):
     """A question, and the output of the command that answers it, run in a process of its own."""
 
     done = Signal()
 
     def __init__(self, theme: Theme, asking: HelpQuestion) -> None:
         super().__init__()
-        self.setProperty("kind", "card")
         self._asking = asking
         self._says = text(theme, tr(asking.about), "small", "soft", wrap=True)
         self._run = Button(theme, tr(asking.act), icon=asking.icon)
@@ -141,7 +145,7 @@ class HelpQuestionPanel(QFrame):
         self._follow_program(LineProcess(self))
         title = text(theme, tr(asking.title), "heading", wrap=True)
         head = row((column(title, self._says, gap=3), 1), self._run)
-        self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
+        self.setLayout(column(head, self._output, gap=10))
 
     @property
     def output(self) -> str:
@@ -298,28 +302,28 @@ class HelpPage(Page):
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme, self._journal = context.theme, context.event_log
-        self._line = ElidedLabel(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
+        self._line = ElidedLabel(theme, tr("Answers, checks and the log"), "small", "text_faint")
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
         self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
         self._head = page_header(theme, tr("Help"), self._line)
         answers, self._slow = _answers_card(theme)
         words = _terms_card(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
-        panels = (self.self_test, self.update_asked)
+        checks = card(self.self_test, rule(), self.update_asked, rule(), self._race(), gap=14)
         self._columns = TwoColumns()
         self._area = ScrollArea(column(self._columns, None))
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         last = (self._log, self._report, _keys_card(theme), self._goodbye_card())
-        self._columns.fill((answers, words, self._race_card(), *panels), last)
+        self._columns.fill((answers, checks, words), last)
         self._ended: object = None  # phase and problem: the report changes with them even while it is being read
         self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
 
-    def _race_card(self) -> QFrame:
+    def _race(self) -> QWidget:
         about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
         see = Button(self.theme, tr("See the race"), icon="play")
         see.clicked.connect(lambda: self.context.requests.page.emit("playground", "race"))
-        return card(row((column(text(self.theme, tr("Does sharing help?"), "heading"), about, gap=3), 1), see))
+        return as_widget(row((column(text(self.theme, tr("Does sharing help?"), "heading"), about, gap=3), 1), see))
 
     def _goodbye_card(self) -> QFrame:
         about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",

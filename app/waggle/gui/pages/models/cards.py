@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.i18n.formatting import one_line, size, tr
 from waggle.gui.pages.models.model_words import Offers, fit_parts, model_name, model_summary, offer_size, offer_terms, offer_title
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -67,7 +68,7 @@ class ModelCard(QFrame):
         say_in(self._fit, first, "bad" if failure else "soft")
         set_tip(self._fit, how)
         if not model.active:
-            self._act.say(_act_words(model, failed=bool(failure)))
+            self._act.say(_act_words(model))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)
@@ -83,9 +84,7 @@ class OfferCard(QFrame):
         self.setProperty("kind", "card")
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
-        gated = as_widget(
-            row(Icon(theme, "lock", "text_soft", 14), (ElidedLabel(theme, tr("Free account needed"), "small", "text_soft"), 1))
-        )
+        gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), text(theme, tr("Free account needed"), "small", "soft")))
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
         set_tip(
@@ -103,6 +102,8 @@ class OfferCard(QFrame):
         if offer.title:  # one that Waggle suggests: its owner is known
             owned.hide()
             set_tip(head, one_line(offer.name))
+        acts = ResponsiveRow(self._act, *((gated,) if offer.gated else ()))  # the account stands below where the width is short
+        acts.set_gap(12)
         lines = (
             head,
             owned,
@@ -112,7 +113,7 @@ class OfferCard(QFrame):
             self._fit,
             ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
             *(() if offer.good_at else (None,)),
-            row(self._act, gated, None, gap=12, margins=(0, 4, 0, 0)),
+            row((acts, 1), margins=(0, 4, 0, 0)),
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
 
@@ -135,7 +136,7 @@ class OfferCard(QFrame):
             self._chip.say(*((tr("Fits"), "good", "check") if fits else (tr("Too large"), "plain", "")))
         self._chip.setVisible(active or not failure)
         self._act.setVisible(not active)
-        words = _act_words(here, coming=coming, failed=bool(failure))
+        words = _act_words(here, coming=coming)
         self._act.say(words)
         self._act.setAccessibleName(f"{words}: {offer_title(offer)}")
         reason = why_not or (first if fits is False else "")
@@ -143,12 +144,10 @@ class OfferCard(QFrame):
         set_tip(self._act, reason)
 
 
-def _act_words(here: ModelDetails | None, *, coming: bool = False, failed: bool = False) -> str:
+def _act_words(here: ModelDetails | None, *, coming: bool = False) -> str:
     """What the button does with a model that is `here`, wholly or in part, or on the hub only."""
     if coming:
         return tr("Downloading")
-    if failed:
-        return tr("Try again")
     if here is None:
         return tr("Download and train")
     return tr("Train this one") if here.finished else tr("Continue the download")

@@ -40,7 +40,8 @@ class ChoiceCard(QFrame):
         self._retry.clicked.connect(lambda: self.repeated.emit(self._choice))
         self._close = Button(theme, tr("Dismiss"), "link")
         self._close.clicked.connect(self._dismiss)
-        self._failed = as_widget(row(self._retry, None))
+        last = as_widget(row((self._unchanged, 1), self._retry))
+        self._here = here
         self._licence = LicenceSteps(theme, here=here)
         self._licence.retried.connect(lambda: self.repeated.emit(self._choice))
         self.setLayout(
@@ -49,8 +50,7 @@ class ChoiceCard(QFrame):
                 self._progress,
                 self._bar,
                 self._licence,
-                self._unchanged,
-                self._failed,
+                last,
                 gap=8,
                 margins=(20, 14, 20, 14),
             )
@@ -76,7 +76,7 @@ class ChoiceCard(QFrame):
         self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
         self._cancel.setVisible(not failed and not starts)
         self._close.setVisible(failed)
-        self._failed.setVisible(failed and not licence)
+        self._retry.setVisible(failed and not (licence and self._here))  # the steps here have a button of their own
         self._retry.setEnabled(not why_not)
         self._retry.setToolTip(why_not)
 

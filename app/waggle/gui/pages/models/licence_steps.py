@@ -13,17 +13,32 @@ from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.text import say_in, text
 
 HUB = "https://huggingface.co"
 TOKENS = f"{HUB}/settings/tokens"
+COMMAND = "waggle token"
+
+
+def _command(theme: Theme) -> QWidget:
+    """The command that asks for a token, and a button that copies it."""
+    command = TextField(theme, "", tr("The command"))
+    command.setFont(theme.font("mono"))
+    command.setReadOnly(True)
+    command.setText(COMMAND)
+    copy = CopyButton(theme, tr("Copy"))
+    copy.offer(COMMAND)
+    return StretchRow((command, 1), (copy, 0))
 
 
 class LicenceSteps(QWidget):
     """Two steps. The token goes into the keychain of this computer, and its field is emptied at once.
 
-    `retried`: the model is to be chosen again, with a new token or with the one that is stored.
+    `retried`: the model is to be chosen again, with a new token or with the one that is stored. With an engine elsewhere, the
+    token is stored there, and nothing here asks for the model again.
     """
 
     retried = Signal()
@@ -37,7 +52,7 @@ class LicenceSteps(QWidget):
         make.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(TOKENS)))
         accept = tr("1. Accept its licence on its page, with a free Hugging Face account.")
         paste = tr("2. Paste an access token of that account, unless you gave one before.") if here else tr(
-            "2. On the computer that the engine runs on, give Waggle an access token of that account: waggle token"
+            "2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:"
         )  # fmt: skip
         self._token = QLineEdit()
         self._token.setFont(theme.font("body"))
@@ -65,7 +80,7 @@ class LicenceSteps(QWidget):
             column(
                 StretchRow((text(theme, accept, "body", wrap=True), 1), (page, 0)),
                 StretchRow((text(theme, paste, "body", wrap=True), 1), (make, 0)),
-                StretchRow((self._token if here else QWidget(), 1), (self._go, 0)),
+                StretchRow((self._token, 1), (self._go, 0)) if here else _command(theme),
                 self._complaint,
                 about,
                 gap=8,

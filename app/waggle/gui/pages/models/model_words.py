@@ -11,7 +11,6 @@ Offers = Mapping[str, ModelOffer]  # Waggle's suggestions by the name of their m
 APART = "  ·  "  # between two facts
 # What the engine says of a model, and the window in other words.
 FITS = "Fits: about %1 answers an hour, %2 of %3 GB of memory."
-WEIGHTS_TOO_LARGE = "This model does not fit: its weights alone need %1 GB, and %2 GB are free."
 TOO_LARGE = "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used."
 LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
@@ -67,15 +66,13 @@ def fit_parts(fit: str) -> tuple[str, str]:
 
 def _fit_words(fit: Message, how: list[Message]) -> str:
     match fit.id:
-        case words if words == WEIGHTS_TOO_LARGE:
-            return tr(Message("Needs %1 GB at the least; %2 GB are free", *fit.values))
         case words if words == TOO_LARGE:
             return tr(Message("Needs %1 GB; %3 of the %2 GB that are free may be used", *fit.values))
         case words if words != FITS:
             return tr(fit)
     methods = {value.id for part in how for value in part.values if isinstance(value, Message)}
     if LEAN in methods:
-        return tr(Message("About %1 answers an hour in %2 GB, saving memory", *fit.values))
+        return tr(Message("About %1 answers an hour, %2 of %3 GB (memory-saving)", *fit.values))
     if methods.intersection(ADAPTERS):
         return tr(Message("About %1 answers an hour in %2 GB, as an adapter", *fit.values))
     return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))

@@ -18,7 +18,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, menu_button
-from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
+from waggle.gui.widgets.layout import card, column, restyle, row, rule
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
@@ -39,10 +39,10 @@ def model_notice(state: State) -> str:
     if len(offered.moments) == 1:
         return tr("Until the first round is saved, both are the same model.")
     if not offered.taught and ready.parameters < TINY:
-        return tr(
-            "This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself."
-        )
-    return "" if offered.taught else tr("This model was never taught to chat: it takes each message for a question by itself.")
+        return tr("It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.")
+    if offered.taught:
+        return ""
+    return tr("This model was never taught to chat: each message is read as a new question, without the ones before.")
 
 
 def first_messages(state: State) -> tuple[str, ...]:
@@ -101,12 +101,13 @@ class ChatView(QWidget):
         self._moments = menu_button(theme, tr("Compared with"), small=True)
         self._menu = QMenu(self._moments)
         self._group = QActionGroup(self._menu)
-        self._compact = self._recorded = False
+        self._recorded = False
         self.blind = hide_names_box(theme)
         self.blind.toggled.connect(self._set_blind)
         self._clear = Button(theme, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
-        self.tools = as_widget(row(self._moments, self.blind, self._clear, gap=12))
+        self.tools = ResponsiveRow(self._moments, self.blind, self._clear)
+        self.tools.set_gap(12)
         self._about = ElidedLabel(theme, "", "small", "text_soft")
         self._tally = ElidedLabel(theme, "", "small", "text_soft")
         self._turns = column(None, gap=16)
@@ -150,12 +151,6 @@ class ChatView(QWidget):
             self.commanded.emit(StopReplies(id=new_id()))
         else:
             super().keyPressEvent(event)
-
-    def set_compact(self, compact: bool) -> None:
-        """Shorten the controls above the conversation, or not."""
-        self._compact = compact
-        self.blind.setText(tr("Guess without names") if compact else self.blind.accessibleName())
-        self._draw()
 
     def show_state(self, state: State) -> None:
         before, self.state = self.state, state
@@ -288,11 +283,11 @@ class ChatView(QWidget):
         self._draw_button(why_not)
         chosen = snapshot_label(self._before, -1)
         compared = tr("Compared with: %1").replace("%1", chosen)
-        self._moments.say(chosen if self._compact else compared, "down")
+        self._moments.say(compared, "down")
         self._moments.setAccessibleName(compared)
         fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
         self._moments.setEnabled(not why_not and not fixed)
-        self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
+        self._moments.setToolTip(why_not or fixed)
         self._clear.setEnabled(bool(state.talk) and not why_not)
         self._tally.say(guesses_summary([box.guess for box in self._boxes if box.guess is not None]))
         if self._is_full():
@@ -353,7 +348,8 @@ class ChatView(QWidget):
         elif self._message.property("length"):
             self._complain("")
         self._message.setProperty("length", too_long)
-        may_say = bool(self._waiting) or not (self._is_full() or too_long)
+        is_empty = not self.message.toPlainText().strip()
+        may_say = bool(self._waiting) or not (self._is_full() or too_long or is_empty)
         self.button.setEnabled(may_say and not self._why_not())
 
     def _complain(self, words: str) -> None:

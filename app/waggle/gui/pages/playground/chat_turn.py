@@ -128,7 +128,7 @@ class ChatTurn(QWidget):
         if turn is None:
             return
         first, second = (plain_reply(reply.text).strip() for reply in turn.replies)
-        same = guess is not None and turn.finished and first == second  # as they are shown
+        same = turn.finished and first == second  # as they are shown
         hidden = guess is not None and guess.chosen is None and not self._revealed and not same
         for place, tile in enumerate(self._tiles):
             side = place if guess is None else place ^ guess.now  # in `replies` the present model comes first

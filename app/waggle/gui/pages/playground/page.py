@@ -51,7 +51,6 @@ class PlaygroundPage(Page):
         self._arena.set_edges(edge, below)
         self._talk.setContentsMargins(edge, 0, edge, below)
         self.race.arrange(gap)
-        self.chat.set_compact(self.compact)
 
     def show_state(self, state: State, now: float) -> None:
         self._state = state

@@ -43,8 +43,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training; after %n round it also writes it where Waggle reads it.",
-            "It knew this before training; after %n rounds it also writes it where Waggle reads it.",
+            right[0].rounds, "It knew this before training. After %n round it also puts the answer in the right place.",
+            "It knew this before training. After %n rounds it also puts the answer in the right place.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -54,7 +54,7 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not mark its answer yet.")
+        return tr("It knows this one, but does not put the answer in the right place yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 

@@ -18,7 +18,7 @@ from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 
 WIDEST_MENU = 300  # pixels of menus that are equally wide, at a text size of 100%
-WIDTH = 190  # pixels of a control beside its words, at a text size of 100% and at least
+WIDTH = 228  # pixels of a control beside its words, at a text size of 100% and at least
 HIGH = 4  # rows: about the height of a row that is wide
 
 

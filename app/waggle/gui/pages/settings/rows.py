@@ -106,7 +106,7 @@ WHEN = Section("when", later("When"), (
     Group(later("Power and heat"), (
         Setting("when.only_on_power", later("Pause on battery"), later("Until it is plugged in."), Toggle()),
         Setting("when.below_celsius", later("Pause when the processor is hot"),
-            later("Until it is cooler than this."),
+            later("Pauses above this temperature."),
             Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
             at_zero=None),
         Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
@@ -129,7 +129,7 @@ WHEN = Section("when", later("When"), (
     Group(later("Hours"), (
         Setting("when.week", later("Hours of the week"),
             later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
-            at_zero=later("All hours may be used."),
+            at_zero=later("It may train at any hour."),
             far=later("The hours are those of the other computer.")),
     )),
 ))  # fmt: skip
@@ -159,10 +159,10 @@ HOW_MUCH = Section("how_much", later("How much"), (
             later("While it trains. The screen may go dark, and a closed lid still sleeps."),
             Options((("no", later("No")), ("on_power", later("While plugged in")), ("always", later("Always"))))),
         Setting("computer.watts", later("Watts while training"),
-            later("If you measured them. Otherwise they are estimated; Energy on You shows how."),
+            later("If you measured them. Otherwise they are estimated; the page You shows how."),
             Range(minimum=0, maximum=5000, unit="W", zero=later("Estimated"), whole=False)),
         Setting("computer.price_kwh", later("Price of a kWh"),
-            later("In your currency. Energy on You then shows the cost."),
+            later("In your currency. The page You then shows the cost."),
             Range(minimum=0, maximum=1000, step=0.01, zero=later("Not set"), whole=False)),
     )),
 ))  # fmt: skip
@@ -212,7 +212,7 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("How others are found"), (
         Setting("swarm.lan", later("Find computers nearby"),
             later("Others on your local network can then see that Waggle runs here, and in which swarm."), Toggle()),
-        Setting("swarm.seeds", later("First addresses"), later("Computers to ask first for others (seeds). Separated by commas."),
+        Setting("swarm.seeds", later("Starting points"), later("Computers to ask first for others (seeds). Separated by commas."),
             TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
         Setting("swarm.gateways", later("Gateways"),
             later("For networks that only let the web through. Separated by commas."),
@@ -223,7 +223,8 @@ NETWORK = Section("network", later("Network and privacy"), (
         Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
             Range(minimum=0, maximum=65535, zero=later("Automatic"))),
         Setting("swarm.host", later("Listen on"),
-            later("The network address that Waggle listens on. 0.0.0.0: all of this computer."), TextLine(hint="0.0.0.0")),
+            later("The network address that Waggle listens on. 0.0.0.0 means every network of this computer."),
+            TextLine(hint="0.0.0.0")),
         Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."),
             Toggle()),
         Setting("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
@@ -270,11 +271,11 @@ LEARNING = Section("learning", later("Learning and tests"), (
             later("How freely answers are tried: higher is more varied, lower more alike."),
             Range(minimum=0.05, maximum=4, step=0.05, whole=False)),
         Setting("learning.top_p", later("Top p"),
-            later("The share of probability that answers are drawn from, from the likeliest word on. With 1, from all of it."),
+            later("Leaves out unlikely words. With 1, it leaves out none."),
             Range(minimum=0.05, maximum=1, step=0.05, whole=False)),
     )),
     Group(later("How it learns"), (
-        Setting("learning.rule", later("Update rule"), later("How rewards become a gradient."),
+        Setting("learning.rule", later("Update rule"), later("How right and wrong answers change the model."),
             Options(_choices(UPDATE_RULES, RULE_NAMES))),
         Setting("learning.sharing", later("Sharing strategy"),
             later("Which examples of peers your model learns from, and how strongly."),
@@ -310,7 +311,7 @@ ADVANCED = Section("advanced", later("Advanced"), (
             Options((("auto", later("All weights, if memory allows")), ("full", later("All weights")),
                      ("lean", later("All weights, saving memory")), ("lora", later("An adapter (LoRA)")),
                      ("qlora", later("An adapter, 4-bit model (QLoRA)"))))),
-        Setting("model.precision", later("Precision"), later("Of matrix products. A lower one may be faster."),
+        Setting("model.precision", later("Precision"), later("How exactly it calculates. A lower one may be faster."),
             Options((("auto", later("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")))),
     )),
     Group(later("Figures for research tools"), (

@@ -90,7 +90,8 @@ class CreateSwarmForm(QFrame):
         left_column = column(
             name, self._name, 4,
             text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
-            text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
+            text(theme, tr("People join only through your link, and a link cannot be taken back."), "caption", "faint",
+                 wrap=True),
             4, self._for_class, self._class_in_short, self._class_words, 10, self._specialties.sample_box, None, gap=6,
         )  # fmt: skip
         head = StretchRow((self._asks, 1), (self._tabs, 0))

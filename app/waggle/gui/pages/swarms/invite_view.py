@@ -8,6 +8,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QLabel
 
 from waggle.core.errors import EngineEnded, EngineError, NoEngine
+from waggle.core.message import as_message
 from waggle.core.paths import owner_only
 from waggle.core.system.os_faults import fault_of
 from waggle.gui.coroutines import Task, start
@@ -21,12 +22,15 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.qr_code import QrCode
 from waggle.gui.widgets.text import announce, spoken, text
 from waggle.protocol.commands import WriteInvite, new_id
 from waggle.protocol.events import CommandDone
 from waggle.protocol.events_swarms import InviteWritten
 from waggle.protocol.state import State
+
+ANYWHERE = "It works from anywhere."  # an invite's `reach`, unless it works for some people only
 
 
 class InviteView(QFrame):
@@ -48,9 +52,13 @@ class InviteView(QFrame):
         self._writing: Task | None = None  # waits for an invite
         self._requested_for: object = None  # the ways to reach this computer when the invite was requested
         self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
-        self._code = QrCode(theme, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
+        self._code = QrCode(theme, 292, tr("The invite link as a QR code; the same link stands beside it as text"))
         self._field = link_field(theme, tr("The invite link"))
         self._field.setReadOnly(True)
+        self._near_only = text(theme, "", "small", wrap=True)
+        sign = column(Icon(theme, "warn", "accent_text", 16), None)
+        self._near_row = as_widget(row(sign, (self._near_only, 1), gap=8))
+        self._near_row.hide()
         self._warning: QLabel = text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy link"), "primary")
         self._save = Button(theme, tr("Save as a file"), icon="save")
@@ -62,7 +70,7 @@ class InviteView(QFrame):
         back.clicked.connect(self.closed)
         self._how = text(theme, "", wrap=True)
         words = column(
-            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save, self._project), 8,
+            self._title, self._how, 8, self._near_row, self._field, ResponsiveRow(self._copy, self._save, self._project), 8,
             self._join_page, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
         )  # fmt: skip
@@ -153,7 +161,11 @@ class InviteView(QFrame):
         ready = tr("The link is ready: copy it, or save it as a file."), scanned
         self._announce(spoken(self._title.text(), *(ready if self._link else (waiting,))))
         still = tr("The link works while this computer, or another one it names, is on.")
-        self._reach.setText(f"{tr(invite.reach)} {still}" if invite else still)
+        reach = invite.reach if invite else ""
+        anywhere = as_message(reach).id == ANYWHERE
+        self._reach.setText(f"{tr(reach)} {still}" if anywhere else still)
+        self._near_only.setText("" if anywhere else tr(reach))
+        self._near_row.setVisible(bool(self._near_only.text()))
         near = invite.join_page if invite else ""
         self._join_page.setText(tr("Others on your network can also open %1").replace("%1", near))
         self._join_page.setVisible(bool(near))

@@ -84,7 +84,7 @@ class JoinView(QStackedWidget):
         whole = card(
             text(theme, tr("Join with an invite"), "title"), self._link, self._message,
             StretchRow((file, 0), (QWidget(), 1), (cancel, 0), (read, 0)), 4, rule(), 4,
-            text(theme, tr("The preview joins nothing yet. It shows:"), "label", "soft", wrap=True), *facts, gap=10, pad=24,
+            text(theme, tr("The preview does not join yet. It shows:"), "label", "soft", wrap=True), *facts, gap=10, pad=24,
         )  # fmt: skip
         whole.setMaximumWidth(theme.px(WIDEST))
         return whole

@@ -60,7 +60,7 @@ class SpecialtyChoice(QWidget):
         self._filter = QLineEdit()
         self._filter.setFont(self._theme.font("body"))
         self._filter.setAccessibleName(tr("Find a specialty"))
-        self._filter.setPlaceholderText(tr("Find"))
+        self._filter.setPlaceholderText(tr("Find a specialty"))
         self._filter.setMaxLength(40)
         self._filter.setFixedHeight(self._theme.size["control"])
         self._model = QStandardItemModel(self)
@@ -119,7 +119,7 @@ class SpecialtyChoice(QWidget):
             item.setCheckState(Qt.CheckState.Unchecked)
 
     def _offer_words(self, offer: SpecialtyOffer) -> str:
-        """A row of the list: title, topic, and whether the chosen levels are unchecked."""
+        """A row of the list: title, topic, and whether nobody verified the answers of the chosen levels."""
         topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
         mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
         return "  ·  ".join(filter(None, (tr(offer.title), topic, mark)))
@@ -159,8 +159,9 @@ class SpecialtyChoice(QWidget):
         unchecked = [level for level in levels if level in offer.unchecked]
         if not unchecked:
             return ""
-        words = tr("Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.")
+        words = tr("Answers not verified: its answer keys could not be checked independently; its scorer was tested with altered "
+                   "answers.")  # fmt: skip
         if len(unchecked) < len(levels):
-            words = tr("Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered "
-                       "answers.")  # fmt: skip
+            words = tr("Answers not verified (%1): its answer keys could not be checked independently; its scorer was tested "
+                       "with altered answers.")  # fmt: skip
         return words.replace("%1", ", ".join(map(tr, unchecked)))

@@ -53,7 +53,7 @@ class SwarmCard(QFrame):
         sign = Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 24 if swarm.active else 20)
         head = head_line(theme, row(sign, name, 4, (self._members, 1)), swarm)
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm))]
-        set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
+        set_tip(facts[0], f"{tr('Answers not verified')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         if swarm.active:
@@ -74,6 +74,7 @@ class SwarmCard(QFrame):
         title = one_line(swarm.name)
         words = tr("Train in %1") if self._must_choose else tr("Switch to %1")
         go = Button(theme, words.replace("%1", title[:LONGEST_NAME]), "primary" if self._first else "plain", small=True)
+        go.setFixedHeight(theme.size["control_small"])  # the primary one is as high as those of the cards beside it
         go.setEnabled(not why_not)
         go.setToolTip(why_not)
         go.clicked.connect(lambda: self.chosen.emit(swarm.charter))

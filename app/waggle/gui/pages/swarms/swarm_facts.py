@@ -17,9 +17,10 @@ MOST_TITLES = 9
 WIDEST = 760  # pixels of a value, at a text size of 100%: longer lines are hard to read
 MOST_SAMPLES = 3
 LEAST_SAMPLE = 220  # pixels of a sample beside others, at a text size of 100%
-LONGEST_SAMPLE = 220  # characters
+FITTING, LONGEST_SAMPLE = 110, 220  # characters of a sample that fits well, and at most
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
-OF_ALL = {"easy": later("; all easy"), "standard": later("; all standard"), "hard": later("; all hard")}
+OF_ALL = {"easy": later("All easy: %1"), "standard": later("All standard: %1"), "hard": later("All hard: %1")}
+NOT_VERIFIED = later("answers not verified")
 SHARED = (
     "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
     "your own where you choose to share them."
@@ -34,9 +35,9 @@ STAYS = "Your files, your real name, the model itself, and what you type, unless
 
 
 def trains_on(swarm: SwarmDetails) -> str:
-    """The specialties in one line, with what is unchecked, and with the difficulty if all have the same."""
+    """The specialties in one line, with the answers that nobody verified, and with the difficulty if all have the same."""
     unchecked = [unchecked_mark(specialty.levels, specialty.unchecked) for specialty in swarm.specialties]
-    all_unchecked = set(unchecked) == {tr("unchecked")}
+    all_unchecked = set(unchecked) == {tr(NOT_VERIFIED)}
     marks = [
         tr("own questions") if specialty.questions else mark for specialty, mark in zip(swarm.specialties, unchecked, strict=True)
     ]
@@ -48,26 +49,27 @@ def trains_on(swarm: SwarmDetails) -> str:
     if len(titles) > MOST_TITLES:
         listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
         if any(unchecked[MOST_TITLES:]) and not all_unchecked:
-            listed_titles += tr(" (some unchecked)")
+            listed_titles += tr(" (answers of some not verified)")
     levels = {level for specialty in swarm.specialties for level in specialty.levels}
     level = levels.pop() if len(levels) == 1 else ""
-    about_all = [tr(DIFFICULTIES[level])] if level in DIFFICULTIES else []
-    about_all += [tr("unchecked")] if all_unchecked else []
-    if about_all and any(marks) and not all_unchecked:
-        return listed_titles + tr(OF_ALL[level])  # in parentheses it would seem to be of the last one
-    return f"{listed_titles} ({', '.join(about_all)})" if about_all else listed_titles
+    if len(titles) > 1:  # in parentheses it would seem to be of the last one
+        listed_titles = tr(OF_ALL[level]).replace("%1", listed_titles) if level in OF_ALL else listed_titles
+        return tr("%1; answers of all not verified").replace("%1", listed_titles) if all_unchecked else listed_titles
+    about = [tr(DIFFICULTIES[level])] if level in DIFFICULTIES else []
+    about += [tr(NOT_VERIFIED)] if all_unchecked else []
+    return f"{listed_titles} ({', '.join(about)})" if about else listed_titles
 
 
 def unchecked_mark(levels: Iterable[str], unchecked: Collection[str]) -> str:
-    """The word for unchecked levels among these, with the levels if they are some only; empty if all were checked."""
+    """That nobody verified the answers of these levels, with the levels if they are some only; empty if all were checked."""
     levels = tuple(levels)
     unchecked_levels = [level for level in levels if level in unchecked]
     if not unchecked_levels:
         return ""
     if len(unchecked_levels) == len(levels):
-        return tr("unchecked")
+        return tr(NOT_VERIFIED)
     names = [tr(DIFFICULTIES[level]) if level in DIFFICULTIES else one_line(level) for level in unchecked_levels]
-    return f"{', '.join(names)} {tr('unchecked')}"
+    return f"{', '.join(names)}: {tr(NOT_VERIFIED)}"
 
 
 def has_unchecked(swarm: SwarmDetails) -> bool:
@@ -122,14 +124,20 @@ class Fact(QWidget):
 
 
 def sample_questions(theme: Theme, swarm: SwarmDetails, title: str) -> QWidget | None:
-    """Sample questions of specialties that come with Waggle, the shortest first; None without any."""
+    """Sample questions of specialties that come with Waggle, those that fit and say most in words; None without any."""
     samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions]
     if not samples:
         return None
-    shortest = sorted(samples[:MOST_SAMPLES], key=lambda specialty: len(specialty.sample))
-    wells = EvenRow(*(_sample(theme, specialty) for specialty in shortest))
+    suitable = sorted(samples, key=_suitable)[:MOST_SAMPLES]
+    wells = EvenRow(*(_sample(theme, specialty) for specialty in sorted(suitable, key=lambda specialty: len(specialty.sample))))
     wells.set_gap(12)
     return as_widget(column(text(theme, title, "small", "soft"), wells, gap=4))
+
+
+def _suitable(specialty: SpecialtyDetails) -> tuple[bool, int]:
+    """The order in which samples are chosen: those that fit in three lines first, by their letters, then the shortest."""
+    longer = len(specialty.sample) > FITTING
+    return longer, len(specialty.sample) if longer else -sum(map(str.isalpha, specialty.sample))
 
 
 def _sample(theme: Theme, specialty: SpecialtyDetails) -> QWidget:

@@ -76,7 +76,7 @@ class SwarmPreviewCard(QFrame):
         parts: list[QWidget | int | None] = [head, text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
         if has_unchecked(swarm):
-            parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
+            parts.append(Fact(theme, tr("Answers not verified"), tr(UNCHECKED)))
         if swarm.model_hint:
             parts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         shared = tr("Shared") if self._stays else tr("You will share")

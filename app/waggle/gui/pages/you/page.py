@@ -66,7 +66,7 @@ class YouPage(Page):
         self._share.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
-            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Shared with")),
+            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Learned from you")),
         ]  # fmt: skip
         self._identity = IdentityBackupView(theme, context.client, here=home is not None)
         self._identity.done.connect(self._close_identity_form)
@@ -198,14 +198,14 @@ class YouPage(Page):
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
             (tr("New identity"), "renew"),
         )  # fmt: skip
-        self._acts = [Button(theme, word, small=True) for word, _ in acts]
+        self._acts = [Button(theme, word, "plain" if act == "backup" else "link", small=True) for word, act in acts]
         for button, (_, act) in zip(self._acts, acts, strict=True):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
         return card(
-            row(self._face, (words, 1), gap=14), self._key, about, ResponsiveRow(*self._acts[:2]), ResponsiveRow(*self._acts[2:]),
-            None, gap=8,
+            row(self._face, (words, 1), gap=14), self._key, about, None,
+            self._acts[0], ResponsiveRow(*self._acts[1:]), gap=8,
         )  # fmt: skip
 
     def _calendar_card(self) -> QWidget:
