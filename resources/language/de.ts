@@ -2461,7 +2461,6 @@
 <message><source>holds characters that no address has</source><translation>enthält Zeichen, die keine Adresse hat</translation></message>
 <message><source>holds characters that no link has</source><translation>enthält Zeichen, die kein Link hat</translation></message>
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
-<message><source>how many new questions it gets right</source><translation>wie viele neue Fragen es richtig hat</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
 <message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>
@@ -2599,6 +2598,7 @@
 <message><source>right</source><translation>richtig</translation></message>
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
+<message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, but untagged</source><translation>richtig, aber ohne Tag</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
@@ -2652,7 +2652,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer got one right first</source><translation>dicker Rand: ein Peer lag zuerst richtig</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>dicker Rand: ein Peer lag zuerst richtig</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

@@ -2461,7 +2461,6 @@
 <message><source>holds characters that no address has</source><translation>zawiera znaki, których nie ma żaden adres</translation></message>
 <message><source>holds characters that no link has</source><translation>zawiera znaki, których nie ma żaden link</translation></message>
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
-<message><source>how many new questions it gets right</source><translation>ile nowych pytań rozwiązuje dobrze</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
 <message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>
@@ -2599,6 +2598,7 @@
 <message><source>right</source><translation>dobrze</translation></message>
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
+<message><source>right on new questions</source><translation>dobrze w nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, but untagged</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
@@ -2652,7 +2652,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: a peer got one right first</source><translation>gruba ramka: peer pierwszy odpowiedział dobrze</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer pierwszy odpowiedział dobrze</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

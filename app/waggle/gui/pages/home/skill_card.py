@@ -78,8 +78,8 @@ class SkillCard(QFrame):
         self._show_teachers(by_teacher)
         self.all_ahas.setVisible(bool(state.ahas))
         tested = any(skill.total for skill in known)
-        words = tr("how many new questions it gets right") if tested else tr("filled in after the next test")
-        ring = tr("thick ring: a peer got one right first")
+        words = tr("right on new questions") if tested else tr("filled in after the next test")
+        ring = tr("thick ring: a peer was right first")
         self._key.say(ring if by_teacher and self._low else f"{words}; {ring}" if by_teacher else words)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:
