@@ -18,7 +18,7 @@ from waggle.protocol.state import Card
 
 MOST, FEWEST = 11, 2  # questions; for fewer than that no line is spent on the title
 GAP, INDENT = 10, 26  # pixels between lines, and before the tries
-SCALES = (1.6, 1.4, 1.2, 1.0)  # of tries: as large as there is room for
+LARGER = (1.6, 1.4, 1.2)  # sizes of tries, as multiples of the usual one: as large as there is room for
 
 
 def right_words(card: Card) -> str:
@@ -69,8 +69,8 @@ class QuestionLine(QWidget):
 
     def height_of_tries(self, width: int, scale: float) -> int:
         """Pixels that the tries add at this width, in this size."""
-        self._tries.set_scale(scale)
         self._tries.resize(width - INDENT, self._tries.height())  # while it is hidden, no layout does
+        self._tries.set_scale(scale)
         self._tries.fit()
         return self._tries.height() + 12
 
@@ -85,6 +85,8 @@ class OtherQuestions(QWidget):
         self._cards: tuple[Card, ...] = ()
         self._height = 0.0
         self._fitted: object = None  # the cards, width and height for which the lines were fitted
+        self._measured: object = None  # the cards and width for which `_usual` was measured
+        self._usual: list[int] = []  # pixels of the tries of each card in their usual size
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
         for line in self._lines:
@@ -121,13 +123,27 @@ class OtherQuestions(QWidget):
             line.setVisible(place < count)
 
     def _opened(self, lines: Sequence[QuestionLine], room: float) -> set[int]:
-        """The places of the lines whose tries have room, in the largest size in which they have it."""
+        """The places of the lines whose tries have room, which are set in the largest size in which they have it."""
+        self._measure()
         solved = [place for place, line in enumerate(lines) if not line.is_fruitless]
         for places in (list(range(len(lines))), solved):
-            for scale in SCALES:
-                if sum(lines[place].height_of_tries(self.width(), scale) for place in places) <= room:
-                    return set(places)
+            if (usual := sum(self._usual[place] for place in places)) <= room:
+                self._enlarge([lines[place] for place in places], usual, room)
+                return set(places)
         return set()
+
+    def _measure(self) -> None:
+        """Measure the tries in their usual size, once for these cards and this width: setting them takes time."""
+        if (measured := (self._cards, self.width())) != self._measured:
+            self._measured = measured
+            self._usual = [line.height_of_tries(self.width(), 1.0) for line in self._lines[: len(self._cards)]]
+
+    def _enlarge(self, lines: Sequence[QuestionLine], usual: float, room: float) -> None:
+        for scale in LARGER:
+            if usual * scale <= room and sum(line.height_of_tries(self.width(), scale) for line in lines) <= room:
+                return
+        for line in lines:
+            line.height_of_tries(self.width(), 1.0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
