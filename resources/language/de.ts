@@ -599,7 +599,7 @@
 <message><source>Cryptarithm</source><translation>Buchstabenrechnung</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
-<message><source>Dashed: peers.</source><translation>Gestrichelt: Peers.</translation></message>
+<message><source>Dashed: examples of peers.</source><translation>Gestrichelt: Beispiele von Peers.</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
@@ -1301,7 +1301,6 @@
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
-<message><source>Peers' examples</source><translation>Beispiele von Peers</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Man tritt nur über deinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>

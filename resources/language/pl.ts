@@ -599,7 +599,7 @@
 <message><source>Cryptarithm</source><translation>Kryptarytm</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
-<message><source>Dashed: peers.</source><translation>Kreskowana: peery.</translation></message>
+<message><source>Dashed: examples of peers.</source><translation>Kreskowana: przykłady peerów.</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
@@ -1301,7 +1301,6 @@
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
-<message><source>Peers' examples</source><translation>Przykłady peerów</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Dołącza się tylko przez Twój link, a linku nie da się cofnąć.</translation></message>

@@ -570,7 +570,7 @@ def test_the_focus_goes_to_the_page_and_to_nothing_else_on_the_way(
     window.uncover()
     home = window.pages["home"]
     assert [widget for widget in focused if widget is not None] == [home]
-    assert announcements == ["Training in First light, round 217."], "the state, which was said before the first questions"
+    assert announcements == ["Training in First light, round 218."], "the state, which was said before the first questions"
     home.findChild(QPushButton).setFocus()
     focused.clear()
     announcements.clear()

@@ -191,7 +191,7 @@ def test_the_window_does_not_wait_for_what_the_desktop_says(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the desktop of Linux answers by a script")
 @pytest.mark.parametrize(
-    ("answer", "moves", "words"), [("v v b false", False, "System default"), ("", True, "Not reduced: the system")]
+    ("answer", "moves", "words"), [("v v b false", False, "System default"), ("", True, "System default (off)")]
 )
 def test_motion_as_the_system_is_as_the_system(
     theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,

@@ -246,7 +246,7 @@ class RewardChart(InteractiveChart):
             else:
                 self.draw_curve(places, rewards, self.pen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
         if reward is not None and self._part.has_newest:
-            name = tr("Peers' examples")
+            name = tr("Peers")
             self.draw_label(EndLabel(x[-1], reward, f"   {name}  {decimal(reward, 2)}", "peer"))
 
 

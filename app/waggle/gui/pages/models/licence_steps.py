@@ -25,7 +25,7 @@ COMMAND = "waggle token"
 
 def _command(theme: Theme) -> QWidget:
     """The command that asks for a token, and a button that copies it."""
-    command = TextField(theme, "", tr("The command"))
+    command = TextField(theme, tr("The command"))
     command.setFont(theme.font("mono"))
     command.setReadOnly(True)
     command.setText(COMMAND)
