@@ -20,6 +20,7 @@ Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
 WIDEST = 1200  # pixels: the content of a page is not wider
 WIDE, WIDEST_WIDE = 1560, 1840  # pixels: a page that is at least this wide uses more, and at most how much
+UNLIMITED = (1 << 24) - 1  # pixels: Qt's greatest width and height of a widget
 FLUSH = -5  # pixels before a link at the start of a line: aligns its word with the text above, and leaves its focus ring outside
 
 

@@ -9,7 +9,7 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.cost_card import CostCard
 from waggle.gui.pages.home.good_answer_card import GoodAnswerCard
 from waggle.gui.pages.home.next_card import NextCard
-from waggle.gui.pages.home.score_card import UNLIMITED, ScoreCard
+from waggle.gui.pages.home.score_card import ScoreCard
 from waggle.gui.pages.home.sharing_card import SharingCard
 from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
@@ -19,7 +19,7 @@ from waggle.gui.state.day_query import QuerySchedule
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
-from waggle.gui.widgets.layout import as_widget, card, column, in_the_middle
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, in_the_middle
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.daily_totals import engine_date

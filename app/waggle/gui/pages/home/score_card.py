@@ -14,14 +14,13 @@ from waggle.gui.pages.home.start_view import PartBar, StartView
 from waggle.gui.state.story.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, column, row
 from waggle.gui.widgets.text import set_tip, text
 from waggle.gui.widgets.typeset.lead_sentence import LeadSentence
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
 PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
-UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
 class ScoreCard(QFrame):

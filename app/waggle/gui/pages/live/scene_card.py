@@ -17,7 +17,7 @@ from waggle.gui.state.story.tries import essence, kind_of, merged_tries, truth_o
 from waggle.gui.state.story.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row, rule
+from waggle.gui.widgets.layout import FLUSH, UNLIMITED, as_widget, column, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.gui.widgets.typeset.typeset_text import TypesetText
@@ -28,7 +28,6 @@ SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
 LESSON = 300  # pixels: the width of the lesson beside the tries
-ANY_SIZE = 16_777_215  # pixels: as Qt calls a size without a limit
 AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
@@ -122,7 +121,7 @@ class SceneCard(QFrame):
         self._sides.setDirection(ways.LeftToRight if wide else ways.TopToBottom)
         self._sides.setSpacing(24 if wide else 14)
         self._lesson_side.setMinimumWidth(self._theme.px(LESSON) if wide else 0)
-        self._lesson_side.setMaximumWidth(self._theme.px(LESSON) if wide else ANY_SIZE)
+        self._lesson_side.setMaximumWidth(self._theme.px(LESSON) if wide else UNLIMITED)
         for line, visible in zip(self._between, (not wide, wide), strict=True):
             line.setVisible(visible)
         scale = round(min(LARGEST, max(SMALLEST, height / self._theme.px(USUAL_ROOM))), 1)

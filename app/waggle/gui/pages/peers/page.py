@@ -20,7 +20,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.drawing import draw_cell
-from waggle.gui.widgets.layout import as_widget, card, column, frame, row
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.table import WholeRows
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
@@ -30,7 +30,7 @@ from waggle.protocol.state import State
 FEW = 8  # with more peers than this, they can be searched
 REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
 LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
-BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
+BESIDE = 80  # pixels: the margins of page and card
 TABLE_EDGES = (6, 2, 6, 8)  # pixels: the margins of the table in its card
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
@@ -233,13 +233,13 @@ class PeersPage(Page):
         self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
         self._reach.setMinimumWidth(px(REACH) if beside else 0)
-        self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
+        self._reach.setMaximumWidth(px(REACH) if beside else UNLIMITED)
         picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
         self._band.setMinimumHeight(height)
         few = room - height > table  # what their table does not need is the picture's
-        self._table.setMaximumHeight(table if few else UNBOUNDED)
-        self._band.setMaximumHeight(UNBOUNDED if not self._state.peers else room - table if few else height)
+        self._table.setMaximumHeight(table if few else UNLIMITED)
+        self._band.setMaximumHeight(UNLIMITED if not self._state.peers else room - table if few else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
@@ -251,10 +251,10 @@ class PeersPage(Page):
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom)
         self._legend.fit(self._band.width() - CARD_EDGES)
         self._reach.setMinimumWidth(0)
-        self._reach.setMaximumWidth(UNBOUNDED)
+        self._reach.setMaximumWidth(UNLIMITED)
         self._band.setMinimumHeight(0)
-        self._band.setMaximumHeight(UNBOUNDED)
-        self._table.setMaximumHeight(UNBOUNDED)
+        self._band.setMaximumHeight(UNLIMITED)
+        self._table.setMaximumHeight(UNLIMITED)
 
     def show_state(self, state: State, now: float) -> None:
         state = without_connections(state)

@@ -15,7 +15,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
-from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
@@ -38,7 +38,6 @@ class HexagonKey(PaintedWidget):
 
 
 HIGHEST, LARGE = 0.55, 1000  # of the width: the curves and the lanes beside them, in a view of these pixels and more
-ANY_HEIGHT = 16_777_215  # pixels: as Qt calls a height without a limit
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
@@ -190,4 +189,4 @@ class RaceView(QWidget):
         """Keep the curves wider than high on a large screen."""
         super().resizeEvent(event)
         wide = event.size().width()
-        self._arena.setMaximumHeight(round(wide * HIGHEST) if wide > self._theme.px(LARGE) else ANY_HEIGHT)
+        self._arena.setMaximumHeight(round(wide * HIGHEST) if wide > self._theme.px(LARGE) else UNLIMITED)

@@ -36,7 +36,7 @@ from waggle.gui.widgets.containers.page_header import header_margins, page_heade
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
-from waggle.gui.widgets.layout import as_widget, card, column, frame, row
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, row
 from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, QueryRuns, new_id
@@ -50,7 +50,6 @@ DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts th
 ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
-ANY_WIDTH = 16_777_215  # pixels: as Qt calls a width without a limit
 CHARTS_TO_PINS = 3.3  # the least width of the page for the list beside the charts, in widths of the list
 PINS = 284  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
@@ -237,7 +236,7 @@ class ProgressPage(Page):
         beside = self.width() >= CHARTS_TO_PINS * pins
         self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._pins.setMinimumWidth(pins if beside else 0)
-        self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
+        self._pins.setMaximumWidth(pins if beside else UNLIMITED)
         self._set_least_heights()
 
     def _set_least_heights(self) -> None:
