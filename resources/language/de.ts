@@ -1356,6 +1356,7 @@
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die nächste Runde beginnt.</translation></message>
 <message><source>Questions and answers appear here when training runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn das Training wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
+<message><source>Questions answered</source><translation>Beantwortete Fragen</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>

@@ -1356,6 +1356,7 @@
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się następna runda.</translation></message>
 <message><source>Questions and answers appear here when training runs again.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy trening znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
+<message><source>Questions answered</source><translation>Pytania z odpowiedzią</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>

@@ -639,12 +639,12 @@ def test_a_download_goes_on_in_other_words(theme: Theme, qtbot: QtBot, tmp_path:
     pack = cuda_download.shipped_pack()
     before, after = (CudaCard(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
-    qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
+    qtbot.waitUntil(lambda: before._bar.value() == 250, timeout=20_000)
     after.take_over(before)
     shiboken6.delete(before)
-    assert after._bar.value() == 25
+    assert after._bar.value() == 250
     after.program.process.write(b"\n")
-    qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=20_000)
+    qtbot.waitUntil(lambda: after._bar.value() == 500, timeout=20_000)
     after.stop()
     shiboken6.delete(after)
 

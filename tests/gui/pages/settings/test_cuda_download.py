@@ -52,7 +52,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
     assert not cuda.remove.isHidden()
     cuda.act.click()
     qtbot.waitUntil(lambda: cuda._says.text().startswith("1.3 GB of 2.5 GB are here"), timeout=20_000)
-    assert cuda._bar.value() == 52
+    assert cuda._bar.value() == 520
     assert cuda.act.text() == "Stop"
     cuda.act.click()
     assert not cuda.program.is_running

@@ -10,11 +10,12 @@ from waggle.gui.charts.painted.score_curve import ScoreCurve
 from waggle.gui.charts.painted.waggle_dance import WaggleDance
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
-from waggle.gui.pages.home.start_view import PartBar, StartView
+from waggle.gui.pages.home.start_view import BAR_WIDE, StartView
 from waggle.gui.state.story.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import UNLIMITED, as_widget, column, row
+from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import set_tip, text
 from waggle.gui.widgets.typeset.lead_sentence import LeadSentence
 from waggle.protocol.state import State
@@ -39,7 +40,8 @@ class ScoreCard(QFrame):
         self.start: StartView | None = None  # until an engine starts without a score
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
-        self._test = PartBar(theme)
+        self._test = PartBar(tr("Questions answered"))
+        self._test.setMaximumWidth(theme.px(BAR_WIDE))
         self._test.hide()
         below = row((column(self.detail, row((self._test, 1000), None), gap=6), 1), self._link, gap=12)
         self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QRectF, QSize, QTimer
 from PySide6.QtGui import QHideEvent, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import later, percent, plural, tr
+from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.state.story.slow_start import REASONS, slow_words
 from waggle.gui.state.story.tries import Try
 from waggle.gui.state.story.warm_up import WarmUp, is_right, warm_up
@@ -15,9 +15,10 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
-from waggle.gui.widgets.drawing import hexagon, mirror_box
+from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
+from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.state import State
 
@@ -25,7 +26,7 @@ TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
 APART = 18  # pixels between the parts of the start
-SIGN, BAR, BAR_WIDE = 20, 6, 420  # pixels before text scaling: the sign of a step, and the height and width of a bar
+SIGN, BAR_WIDE = 20, 420  # pixels before text scaling: the sign of a step, and the width of a bar
 
 
 class StepSign(PaintedWidget):
@@ -51,29 +52,6 @@ class StepSign(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), place.width() * 0.42))
 
 
-class PartBar(PaintedWidget):
-    """How much of a download, or of a test, is done."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
-        self.setFixedHeight(theme.px(BAR))
-        self.setMaximumWidth(theme.px(BAR_WIDE))
-        self._share = 0.0
-
-    def show_part(self, done: int, total: int) -> None:
-        self._share = min(1.0, done / total) if total else 0.0
-        self.setAccessibleName(percent(self._share))
-        self.update()
-
-    def draw(self, painter: QPainter, place: QRectF) -> None:
-        painter.setPen(Qt.PenStyle.NoPen)
-        round_end = place.height() / 2
-        filled = mirror_box(painter, QRectF(0, 0, max(place.height(), place.width() * self._share), place.height()), place)
-        for role, part in (("sunken", place), ("accent", filled)):
-            painter.setBrush(self.theme.colour(role))
-            painter.drawRoundedRect(part, round_end, round_end)
-
-
 class StartStep(QWidget):
     """One part of the start: done, under way, or still to come."""
 
@@ -82,7 +60,8 @@ class StartStep(QWidget):
         self._part = part
         self._sign, self._name = StepSign(theme), ElidedLabel(theme, role="heading")
         self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
-        self._bar = PartBar(theme)
+        self._bar = PartBar(tr("Download of the model"))
+        self._bar.setMaximumWidth(theme.px(BAR_WIDE))
         self._bar.hide()
         self.setLayout(row(column(self._sign, None), (column(self._name, row((self._bar, 1000), None)), 1), gap=10))
 

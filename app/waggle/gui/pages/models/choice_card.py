@@ -1,7 +1,7 @@
 """How far the choice of another model is: the download's progress, or why it failed."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QProgressBar
+from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.models.licence_steps import LicenceSteps
@@ -10,6 +10,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_models import ModelChoice
 from waggle.protocol.state import State
@@ -30,10 +31,7 @@ class ChoiceCard(QFrame):
         self._sign, self._title = Icon(theme, "gather", "accent_text", 18), ElidedLabel(theme, "", "heading")
         self._progress = text(theme, "", "small", "soft", wrap=True)
         self._unchanged = text(theme, "", "small", "soft", wrap=True)
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
-        self._bar.setFixedHeight(8)
-        self._bar.setAccessibleName(tr("Download of the model"))
+        self._bar = PartBar(tr("Download of the model"))
         self._cancel = Button(theme, tr("Cancel"), small=True)
         self._cancel.clicked.connect(self.cancelled)
         self._retry = Button(theme, tr("Try again"), small=True)
@@ -72,8 +70,7 @@ class ChoiceCard(QFrame):
         self._licence.show_model(choice.name, why_not)
         say_in(self._unchanged, _what_stays(state, failed=failed, starts=starts), "soft")
         self._bar.setVisible(not failed)
-        self._bar.setRange(0, 1000 if choice.total and choice.stage in ("downloading", "converting") else 0)
-        self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
+        self._bar.show_part(choice.done, choice.total if choice.stage in ("downloading", "converting") else 0)
         self._cancel.setVisible(not failed and not starts)
         self._close.setVisible(failed)
         self._retry.setVisible(failed and not (licence and self._here))  # the steps here have a button of their own

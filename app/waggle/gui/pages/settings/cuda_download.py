@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtWidgets import QFrame, QProgressBar
+from PySide6.QtWidgets import QFrame
 
 from waggle.core import cuda_download, paths
 from waggle.core.cuda_download import CudaPack
@@ -14,6 +14,7 @@ from waggle.gui.i18n.formatting import size, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import say_in, text
 
 
@@ -28,11 +29,7 @@ class CudaCard(QFrame):
         self._says = text(theme, "", "body", wrap=True)
         self._more = text(theme, "", "small", "soft", wrap=True)
         self._problem = text(theme, "", "small", "bad", wrap=True)
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
-        self._bar.setFixedHeight(8)
-        self._bar.setRange(0, 100)
-        self._bar.setAccessibleName(tr("Download of CUDA"))
+        self._bar = PartBar(tr("Download of CUDA"))
         self.act, self.remove = Button(theme, ""), Button(theme, tr("Remove"))
         self.act.clicked.connect(self._act)
         self.remove.clicked.connect(lambda: self._start("--remove"))
@@ -105,7 +102,7 @@ class CudaCard(QFrame):
             here, total = msgspec.json.decode(line, type=tuple[int, int])
         except UNREADABLE:  # text for a person, printed by a removal
             return
-        self._bar.setValue(here * 100 // max(1, total))
+        self._bar.show_part(here, total)
         words = tr("%1 of %2 are here; after an interruption it continues there.").replace("%1", size(here))
         self._says.setText(words.replace("%2", size(total)))
 
