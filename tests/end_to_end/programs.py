@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -19,8 +20,19 @@ from waggle.protocol.state import AnyEvent, State, apply
 WAGGLE = (sys.executable, "-m", "waggle")
 USUAL = ("computer.priority=normal", "learning.held_out_questions=1")  # an exam of 270 questions takes seconds
 GENTLE = "computer.cpu_percent=25"  # for an engine that other work in the test must not slow down
+PATIENCE = 300.0  # seconds: long, for two engines on a busy computer
 SLOW = 3.0  # how much longer than an idle computer a test may wait
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+
+
+def until(condition: Callable[[], Any], otherwise: str, seconds: float = PATIENCE) -> Any:
+    """Wait for the first true answer of `condition`, asking a few times a second; raises AssertionError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if answer := condition():
+            return answer
+        time.sleep(0.2)
+    raise AssertionError(f"{otherwise}, not within {seconds:.0f} s")
 
 
 def children_named(parent: int, word: str) -> list[psutil.Process]:

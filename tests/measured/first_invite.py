@@ -17,9 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import figures_file
 from PySide6.QtCore import QPointF, QRect, Qt
@@ -27,7 +26,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPolygonF
 
 sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
-from end_to_end.programs import WAGGLE, Program, running, virtual_screen  # noqa: E402
+from end_to_end.programs import PATIENCE, WAGGLE, Program, running, until, virtual_screen  # noqa: E402
 from end_to_end.screen_reader import Box, ScreenReader, session_bus  # noqa: E402
 from waggle.cli.shared import engine as engine_answers  # noqa: E402
 from waggle.core import paths  # noqa: E402
@@ -37,7 +36,6 @@ from waggle.protocol.state import State  # noqa: E402
 
 RESULTS = Path(__file__).with_suffix("")
 DESKTOP = figures_file.ROOT / "tests/end_to_end/desktop.py"
-TIMEOUT_S = 300.0  # long, for two engines on a busy computer
 MOST_KEYS = 60
 PAUSE_S = 10.0  # after a key that is followed by no word
 WINDOW = ("search", "--sync", "--onlyvisible", "--name", "^Waggle$")
@@ -156,7 +154,7 @@ class Keyboard:
             assert self.keys < MOST_KEYS, f"Tab does not lead to {name}:\n{self.transcript()}"
             if (place := "".join(self._sentences[-1:])) in visited:
                 visited.clear()
-                self.listen(TIMEOUT_S)
+                self.listen(PATIENCE)
                 assert self._sentences, f"Tab leads round, and never to {name}:\n{self.transcript()}"
             else:
                 visited.add(place)
@@ -195,7 +193,7 @@ def by_keyboard(computer: Computer, folder: Path) -> dict[str, object]:
     computer.hand("windowfocus", "--sync", computer.window)  # as the window manager of a desktop does
     keyboard = Keyboard(computer)
     try:
-        keyboard.listen(TIMEOUT_S)
+        keyboard.listen(PATIENCE)
         for name in ("Continue", "Start", "Invite someone", "Copy link"):
             keyboard.press_button(name)
     finally:
@@ -238,16 +236,6 @@ def state_of(home: paths.Home) -> State | None:
         return engine_answers.status(home)
     except EngineError:  # the engine is not there yet
         return None
-
-
-def until(condition: Callable[[], Any], otherwise: str) -> Any:
-    """Wait for the first true answer of `condition`, asking a few times a second; raises AssertionError after TIMEOUT_S."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        if answer := condition():
-            return answer
-        time.sleep(0.2)
-    raise AssertionError(f"{otherwise}, not within {TIMEOUT_S:.0f} s")
 
 
 def tile(files: Sequence[Path]) -> QImage:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from PySide6.QtGui import QImage
 
 sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
-from end_to_end.programs import Program, virtual_screen  # noqa: E402
+from end_to_end.programs import PATIENCE, Program, until, virtual_screen  # noqa: E402
 from waggle.cli.shared import engine as engine_answers  # noqa: E402
 from waggle.core import paths  # noqa: E402
 from waggle.core.errors import EngineError  # noqa: E402
@@ -39,7 +39,6 @@ from waggle.protocol.state import AnyEvent, State  # noqa: E402
 
 SWARM_NAME = "Two laptops"
 SPECIALTIES = ("Base conversion", "Fractions")
-TIMEOUT_S = 300.0  # long, for two engines on a busy computer
 RESULTS = Path(__file__).with_suffix("")
 WINDOW_PROGRAM = figures_file.ROOT / "tests/end_to_end/watched_window.py"
 SETTINGS = ("swarm.host=127.0.0.1", "computer.priority=normal")
@@ -89,20 +88,10 @@ class Person:
         start = len(self.window.lines)
         self.window.process.stdin.write(json.dumps(question).encode() + b"\n")
         self.window.process.stdin.flush()
-        return json.loads(self.window.wait_line(lambda line: line.startswith(b"{"), TIMEOUT_S, start))
+        return json.loads(self.window.wait_line(lambda line: line.startswith(b"{"), PATIENCE, start))
 
     def _move(self, *words: str) -> None:
         subprocess.run(["xdotool", *words], env=self._screen, check=True)
-
-
-def until(condition: Callable[[], Any], otherwise: str, seconds: float = TIMEOUT_S) -> Any:
-    """Wait for the first true answer of `condition`, asking a few times a second; raises AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if answer := condition():
-            return answer
-        time.sleep(0.2)
-    raise AssertionError(f"{otherwise}, not within {seconds:.0f} s")
 
 
 def is_contributing_to(person: Person, swarm: str) -> bool:
