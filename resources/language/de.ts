@@ -2193,7 +2193,7 @@
 <message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
-<message><source>What you type, unless you choose to share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
+<message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>

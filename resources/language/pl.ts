@@ -2193,7 +2193,7 @@
 <message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
-<message><source>What you type, unless you choose to share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
+<message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
 <message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>

@@ -437,7 +437,7 @@ def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:
-    assert "What you type, unless you choose to share it" in labels(WelcomePage(theme))
+    assert "What you type, unless you share it" in labels(WelcomePage(theme))
 
 
 def test_closing_the_questions_ends_all_and_they_are_asked_again(

@@ -39,6 +39,7 @@ from waggle.protocol.zone import time_there
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 SIGN_INK = {"accent": "accent_line", "bad": "bad"}  # by the tone of the sentence; all others are plain
 DISK_LIMIT = "computer.disk_gb"
+SIGN, BESIDE_SIGN = 22, 12  # pixels: the sign of the sentence, and between them
 CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
 
 
@@ -118,15 +119,15 @@ class StatusCard(QFrame):
         self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
-        self._sign = Icon(theme, "on", "accent_line", 22)
+        self._sign = Icon(theme, "on", "accent_line", SIGN)
         self._head_line = as_widget(row(self._chip, self._computer, self._since, self._why_button, None, gap=10))
-        self._slot = column(self._head_line, gap=4)  # where the sentence stands while training goes well
+        self._slot = column(self._head_line, gap=2)  # where the sentence stands while training goes well
         head = as_widget(self._slot)
         dial = as_widget(row(None, self._use, self.profile, gap=10))
         self._words = column(self._says, self._detail)
         self._progress = as_widget(row(self._stage, self._cells))
         progress = column(None, self._progress, None, gap=0)
-        self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=12))
+        self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=BESIDE_SIGN))
         self._beside, self._below = column(self._buttons), column()  # where the buttons stand: below what a person has to decide
         top = StretchRow((head, 1), (dial, 0), (as_widget(self._beside), 0), gap=16)
         self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, self._below, gap=0)
@@ -195,7 +196,8 @@ class StatusCard(QFrame):
         """While training goes well, the sentence stands beside the buttons; what a person has to read stands large below."""
         box = self._slot if self._calm else self._box
         if box.indexOf(self._line) < 0:
-            box.insertWidget(1, self._line)  # which resets its fonts
+            box.insertWidget(0 if self._calm else 1, self._line)  # which resets its fonts
+            self._head_line.setContentsMargins(SIGN + BESIDE_SIGN if self._calm else 0, 0, 0, 0)  # below the sentence
         self._words.setSpacing(0 if self._calm else 2 if self._compact else 4)
         self._line.setContentsMargins(0, 0 if self._calm else 8, 0, 0)
         self._says.setFont(self._theme.font("heading" if self._calm else "title" if self._compact else "display"))

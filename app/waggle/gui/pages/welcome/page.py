@@ -145,7 +145,7 @@ class WelcomePage(QWidget):
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
             (_bullet_list(theme, tr("Never leaves this computer"), "text_soft", "lock", (
-                tr("Your files"), tr("What you type, unless you choose to share it"), tr("Your real name and e-mail address"),
+                tr("Your files"), tr("What you type, unless you share it"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
@@ -227,7 +227,7 @@ class WelcomePage(QWidget):
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
         self._trained = self._real_model()
         self._trained.hide()  # until this computer was measured
-        about = text(
+        self._about = text(
             theme,
             tr("A swarm is a group of computers that practise the same specialties, such as fractions or logic."),
             "body",
@@ -235,11 +235,11 @@ class WelcomePage(QWidget):
             wrap=True,
         )
         pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
-        self._left_out_when_low = about, pausing
+        self._left_out_when_low = self._about, pausing
         return _page(
             theme,
             tr("Who should it learn with?"),
-            about,
+            self._about,
             as_widget(self._swarm_box),
             self._trained,
             frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
@@ -287,7 +287,7 @@ class WelcomePage(QWidget):
     def _read_out(self) -> None:
         """Read out what stands on this step, and of its choices the one that is made: the focus is behind all that."""
         choice = self._choices[self._swarm_chosen]
-        with_whom = (self._left_out_when_low[0].text(), choice.title, choice.line)
+        with_whom = (self._about.text(), choice.title, choice.line)
         announce(self, spoken(self._steps.accessibleName(), *(with_whom if self._pages.currentIndex() else self._what_it_does)))
 
     def _allow(self) -> None:
