@@ -54,7 +54,7 @@ chart.draw_line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, d
 
 def say():
     app.processEvents()
-    grid, region, line, _dot = chart.getPlotItem().items
+    grid, _pins, region, line, _dot = chart.getPlotItem().items
     print(chart.devicePixelRatioF(), grid.opts["pen"].widthF(), region.lines[0].pen.widthF(), line.opts["pen"].widthF())
 
 

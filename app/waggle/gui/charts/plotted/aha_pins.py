@@ -42,10 +42,6 @@ class AhaPins(pyqtgraph.GraphicsObject):  # type: ignore[misc]
         self._pins: list[Pin] = []
         self.setZValue(OVER_DOTS)
 
-    @property
-    def has_any(self) -> bool:
-        return bool(self._pins)
-
     def add(self, pin: Pin) -> None:
         self._pins.append(pin)
         self.update()

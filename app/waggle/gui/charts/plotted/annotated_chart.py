@@ -49,6 +49,7 @@ class AnnotatedChart(LineChart):
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
         self._notes, self.pins, self._intervals = [], AhaPins(self.theme), []
         super().begin(top, shares=shares, x=x, axis=axis, labelled=labelled)
+        self.addItem(self.pins)
 
     def _fit(self, *_resized: object) -> None:
         super()._fit()
@@ -88,8 +89,6 @@ class AnnotatedChart(LineChart):
 
     def pin_aha(self, mark: EventMark, y: float) -> None:
         """Mark an aha at its place on the curve with a hexagon that has its number."""
-        if not self.pins.has_any:
-            self.addItem(self.pins)
         self.pins.add(Pin(mark.number, mark.x, y, mark.is_taught))
 
     def place_notes(self) -> None:
