@@ -72,7 +72,7 @@ def words_of_resources() -> Iterator[str]:
 def words_in(path: Path) -> Iterator[str]:
     """The words of one source file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    raises = ONLY_IN_TERMINALS.isdisjoint((path, *path.parents))
+    raises, constants = ONLY_IN_TERMINALS.isdisjoint((path, *path.parents)), _constants(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
@@ -87,7 +87,7 @@ def words_in(path: Path) -> Iterator[str]:
                 )
             if raises and ERRORS.search(called):
                 for argument in (*node.args[:3], *(keyword.value for keyword in node.keywords if keyword.arg == "advice")):
-                    yield from _literals(argument)
+                    yield from _literals(constants.get(getattr(argument, "id", ""), argument))
         elif isinstance(node, ast.Assign) and TASKS in path.parents and _is_titles(node):
             yield from (word for value in node.value.values for word in _literals(value))
         elif isinstance(node, ast.ClassDef) and node.name == FAULTS:
@@ -96,6 +96,27 @@ def words_in(path: Path) -> Iterator[str]:
     if GUI in path.parents:
         for statement in tree.body:
             yield from _words_of_table(statement)
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """The values of a module's constants, by name."""
+    pairs = [(statement.targets[0], statement.value) for statement in tree.body if isinstance(statement, ast.Assign)]
+    return {name.id: value for name, value in pairs if isinstance(name, ast.Name)}
+
+
+def sentences_put_together(path: Path) -> list[int]:
+    """The lines of errors whose words are an f-string, so that nobody can translate them."""
+    if not ONLY_IN_TERMINALS.isdisjoint((path, *path.parents)):
+        return []
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    errors = [call for call in calls if ERRORS.search(getattr(call.func, "id", getattr(call.func, "attr", "")))]
+    return [call.lineno for call in errors for argument in call.args[:2] if _has_words(argument)]
+
+
+def _has_words(node: ast.expr) -> bool:
+    """Whether this is an f-string with words of its own."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    return any(isinstance(part, ast.Constant) and LETTERS.search(str(part.value)) for part in parts)
 
 
 def _is_titles(node: ast.Assign) -> bool:
@@ -175,6 +196,10 @@ def write(path: Path, entries: dict[str, Translation], plurals: set[str]) -> Non
 
 def main(arguments: list[str]) -> int:
     used, ill = all_words(), False
+    for path in sorted(APP.rglob("*.py")):
+        for line in sentences_put_together(path):
+            ill = True
+            sys.stdout.write(f"{path.relative_to(ROOT)}:{line}: an f-string cannot be translated; say it as a Message\n")
     for path in sorted(CATALOGS.glob("*.ts")):
         for kind, keys in faults(path, used).items():
             ill = ill or bool(keys)

@@ -381,6 +381,7 @@
 <message><source>As needed</source><translation>Nach Bedarf</translation></message>
 <message><source>As published</source><translation>Wie veröffentlicht</translation></message>
 <message><source>As usual for the model</source><translation>Wie für das Modell üblich</translation></message>
+<message><source>Ask a member for an invite: its link carries the key.</source><translation>Bitte ein Mitglied um eine Einladung: Ihr Link enthält den Schlüssel.</translation></message>
 <message><source>Ask again when it runs.</source><translation>Frag noch einmal, wenn er läuft.</translation></message>
 <message><source>Ask as who started it, or name its folder with --home.</source><translation>Frag als der, der ihn gestartet hat, oder nenne seinen Ordner mit --home.</translation></message>
 <message><source>Ask for an invite from a member whose node lends its web port.</source><translation>Bitte ein Mitglied um eine Einladung, dessen Knoten seinen Web-Port leiht.</translation></message>
@@ -394,6 +395,7 @@
 <message><source>Ask the model</source><translation>Das Modell fragen</translation></message>
 <message><source>Ask the router to let others in</source><translation>Den Router bitten, andere hereinzulassen</translation></message>
 <message><source>Ask this network's operator, or choose another proxy, or none.</source><translation>Wende dich an den Betreiber dieses Netzwerks, oder wähle einen anderen Proxy oder keinen.</translation></message>
+<message><source>Ask whoever created the swarm: the file has to be made anew with this Waggle.</source><translation>Frag, wer den Schwarm erstellt hat: Die Datei muss mit diesem Waggle neu erstellt werden.</translation></message>
 <message><source>Asked %1, because %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1, weil sich so %2 von %3 Antworten lesen ließen.</translation></message>
 <message><source>Asked %1, but no answer could be read, whichever way it was asked.</source><translation>Gefragt wird es %1, aber keine Antwort ließ sich lesen, egal, wie es gefragt wurde.</translation></message>
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Gefragt wird es %1. Das ging am besten, aber nur %2 von %3 Antworten ließen sich so lesen.</translation></message>
@@ -882,6 +884,7 @@
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, its score stays low.</source><translation>Es lernt aus den wenigen richtigen Antworten. Bis es welche gibt, bleibt sein Ergebnis niedrig.</translation></message>
+<message><source>It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed.</source><translation>Sie sieht so aus: /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo... Kopiere sie ganz vom Startpunkt.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Sie sieht aus wie wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
@@ -1037,6 +1040,7 @@
 <message><source>Make a token</source><translation>Token anlegen</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Mache ein Token mit Schreibrecht dafür, und hinterlege es mit `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Mache ihn beschreibbar; in einem Container über dessen Optionen. Um bis dahin allein zu trainieren, setze swarm.solo auf true.</translation></message>
+<message><source>Make one on %1.</source><translation>Erstelle eines auf %1.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Schaffe Platz auf dem Datenträger, oder bitte um einen größeren Anteil.</translation></message>
 <message><source>Make room on the disk, or mend its rights.</source><translation>Schaffe Platz auf der Festplatte, oder berichtige die Rechte.</translation></message>
 <message><source>Make room on the disk, then go on.</source><translation>Schaffe Platz auf der Festplatte, dann lade weiter.</translation></message>
@@ -1209,6 +1213,7 @@
 <message><source>Nothing was lost.</source><translation>Nichts ging verloren.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nichts ging verloren. Andere Programme zu schließen schafft Platz.</translation></message>
 <message><source>Nothing was lost: you are still training %1.</source><translation>Nichts ging verloren: Du trainierst weiter %1.</translation></message>
+<message><source>Nothing was pushed.</source><translation>Es wurde nichts hochgeladen.</translation></message>
 <message><source>Nothing was removed</source><translation>Nichts wurde entfernt</translation></message>
 <message><source>Nothing will be lost.</source><translation>Nichts geht verloren.</translation></message>
 <message><source>Nothing yet today</source><translation>Heute noch nichts</translation></message>
@@ -1616,6 +1621,7 @@
 <message><source>Table</source><translation>Tabelle</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabelle (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Mach ein Bildschirmfoto des Codes.</translation></message>
+<message><source>Take another copy of the backup, if there is one.</source><translation>Nimm eine andere Kopie der Sicherung, falls es eine gibt.</translation></message>
 <message><source>Take part</source><translation>Teilnehmen</translation></message>
 <message><source>Take the address of another seed.</source><translation>Nimm die Adresse eines anderen Seeds.</translation></message>
 <message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Mach das Bild noch einmal: den ganzen Code, gerade von vorn, scharf und ohne Spiegelungen.</translation></message>
@@ -1887,6 +1893,7 @@
 <message><source>The tolerance is not a number from 0 to a billion.</source><translation>Die Toleranz ist keine Zahl von 0 bis zu einer Milliarde.</translation></message>
 <message><source>The two are not the same yet.</source><translation>Die beiden sind noch nicht gleich.</translation></message>
 <message><source>The upload failed: %1.</source><translation>Das Hochladen schlug fehl: %1.</translation></message>
+<message><source>The web port %1 of %2 cannot be listened on: %3.</source><translation>Der Web-Port %1 von %2 lässt sich nicht öffnen: %3.</translation></message>
 <message><source>The weights of the model in %1 are named otherwise: %2, not %3.</source><translation>Die Gewichte des Modells in %1 heißen anders: %2, nicht %3.</translation></message>
 <message><source>The weights of the model in %1 are not those that its config.json says.</source><translation>Die Gewichte des Modells in %1 sind andere, als seine config.json sagt.</translation></message>
 <message><source>The weights of the model in %1 are only there as pickles, which can run any code where they are read.</source><translation>Die Gewichte des Modells in %1 gibt es nur als Pickles, die beim Lesen jeden Code ausführen können.</translation></message>
@@ -2055,6 +2062,7 @@
 <message><source>Trusted: %1, %2.</source><translation>Bewährt: %1, %2.</translation></message>
 <message><source>Try again</source><translation>Erneut versuchen</translation></message>
 <message><source>Try again in a moment.</source><translation>Versuche es gleich noch einmal.</translation></message>
+<message><source>Try again later, or look where you got this Waggle.</source><translation>Versuch es später noch einmal oder sieh dort nach, woher du dieses Waggle hast.</translation></message>
 <message><source>Try again later.</source><translation>Versuche es später noch einmal.</translation></message>
 <message><source>Try again later; what was downloaded is kept.</source><translation>Versuche es später noch einmal; was schon geladen ist, bleibt.</translation></message>
 <message><source>Try again when it does.</source><translation>Versuche es wieder, wenn er es tut.</translation></message>
@@ -2226,7 +2234,6 @@
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who should it learn with?</source><translation>Mit wem soll es lernen?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
-<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Wer es gemacht hat, gibt es denen, die die Lizenz auf Hugging Face annehmen. Waggle zeigt, wie.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
@@ -2274,6 +2281,7 @@
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
 <message><source>You gave</source><translation>Gegeben</translation></message>
+<message><source>You get it once you have accepted its licence on Hugging Face. Waggle shows how.</source><translation>Du bekommst es, sobald du seine Lizenz auf Hugging Face angenommen hast. Waggle zeigt, wie.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Du trainierst weiter %1, bis das neue Modell da und geprüft ist.</translation></message>
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Du lerntest von %n Antwort</numerusform><numerusform>Du lerntest von %n Antworten</numerusform></translation></message>
@@ -2498,6 +2506,7 @@
 <message><source>it is a folder, not a file</source><translation>es ist ein Ordner, keine Datei</translation></message>
 <message><source>it is a link to %1, which is not there</source><translation>es ist ein Link auf %1, das nicht da ist</translation></message>
 <message><source>it is a part of a model that is split into several files</source><translation>sie ist ein Teil eines Modells, das auf mehrere Dateien verteilt ist</translation></message>
+<message><source>it is damaged, or no GGUF file</source><translation>sie ist beschädigt oder keine GGUF-Datei</translation></message>
 <message><source>it is incomplete</source><translation>sie ist unvollständig</translation></message>
 <message><source>it is longer than %1 MiB</source><translation>sie ist länger als %1 MiB</translation></message>
 <message><source>it is of version %1 of GGUF, and Waggle reads versions 2 and 3</source><translation>sie hat Version %1 von GGUF, und Waggle liest die Versionen 2 und 3</translation></message>

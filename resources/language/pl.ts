@@ -381,6 +381,7 @@
 <message><source>As needed</source><translation>W miarę potrzeb</translation></message>
 <message><source>As published</source><translation>Jak w publikacji</translation></message>
 <message><source>As usual for the model</source><translation>Jak zwykle przy tym modelu</translation></message>
+<message><source>Ask a member for an invite: its link carries the key.</source><translation>Poproś członka o zaproszenie: jego link zawiera klucz.</translation></message>
 <message><source>Ask again when it runs.</source><translation>Zapytaj ponownie, gdy będzie działać.</translation></message>
 <message><source>Ask as who started it, or name its folder with --home.</source><translation>Zapytaj z konta, z którego go uruchomiono, albo podaj jego folder przez --home.</translation></message>
 <message><source>Ask for an invite from a member whose node lends its web port.</source><translation>Poproś o zaproszenie kogoś z roju, czyj węzeł udostępnia port WWW.</translation></message>
@@ -394,6 +395,7 @@
 <message><source>Ask the model</source><translation>Zapytaj model</translation></message>
 <message><source>Ask the router to let others in</source><translation>Poproś router, by wpuszczał innych</translation></message>
 <message><source>Ask this network's operator, or choose another proxy, or none.</source><translation>Zapytaj administratora tej sieci albo wybierz inne proxy, albo żadne.</translation></message>
+<message><source>Ask whoever created the swarm: the file has to be made anew with this Waggle.</source><translation>Poproś osobę, która utworzyła rój: plik trzeba utworzyć na nowo w tej wersji Waggle.</translation></message>
 <message><source>Asked %1, because %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1, bo tak dało się odczytać %2 z %3 odpowiedzi.</translation></message>
 <message><source>Asked %1, but no answer could be read, whichever way it was asked.</source><translation>Pytania dostaje %1, ale żadnej odpowiedzi nie dało się odczytać, jakkolwiek pytać.</translation></message>
 <message><source>Asked %1, which worked best, but only %2 of %3 answers could be read that way.</source><translation>Pytania dostaje %1. To działało najlepiej, ale i tak dało się odczytać tylko %2 z %3 odpowiedzi.</translation></message>
@@ -882,6 +884,7 @@
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, its score stays low.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, jego wynik jest niski.</translation></message>
+<message><source>It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed.</source><translation>Wygląda tak: /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo... Skopiuj go w całości z punktu startowego.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
@@ -1037,6 +1040,7 @@
 <message><source>Make a token</source><translation>Utwórz token</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Utwórz token z prawem zapisu i zapisz go poleceniem `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Włącz zapis; w kontenerze przez jego opcje. Aby do tego czasu trenować solo, ustaw swarm.solo na true.</translation></message>
+<message><source>Make one on %1.</source><translation>Utwórz go na %1.</translation></message>
 <message><source>Make room on the disk, or ask for a larger share.</source><translation>Zwolnij miejsce na dysku albo poproś o większy przydział.</translation></message>
 <message><source>Make room on the disk, or mend its rights.</source><translation>Zwolnij miejsce na dysku albo popraw uprawnienia.</translation></message>
 <message><source>Make room on the disk, then go on.</source><translation>Zwolnij miejsce na dysku i kontynuuj.</translation></message>
@@ -1209,6 +1213,7 @@
 <message><source>Nothing was lost.</source><translation>Nic nie przepadło.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nic nie przepadło. Zamknięcie innych programów zwolni miejsce.</translation></message>
 <message><source>Nothing was lost: you are still training %1.</source><translation>Nic nie przepadło: nadal trenujesz %1.</translation></message>
+<message><source>Nothing was pushed.</source><translation>Nic nie zostało wysłane.</translation></message>
 <message><source>Nothing was removed</source><translation>Nic nie usunięto</translation></message>
 <message><source>Nothing will be lost.</source><translation>Nic nie przepadnie.</translation></message>
 <message><source>Nothing yet today</source><translation>Dziś jeszcze nic</translation></message>
@@ -1616,6 +1621,7 @@
 <message><source>Table</source><translation>Tabela</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabela (*.csv)</translation></message>
 <message><source>Take a screenshot of the code.</source><translation>Zrób zrzut ekranu z kodem.</translation></message>
+<message><source>Take another copy of the backup, if there is one.</source><translation>Użyj innej kopii zapasowej, jeśli jest.</translation></message>
 <message><source>Take part</source><translation>Weź udział</translation></message>
 <message><source>Take the address of another seed.</source><translation>Użyj adresu innego węzła startowego.</translation></message>
 <message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Zrób zdjęcie jeszcze raz: cały kod, prosto z przodu, ostro i bez odbić.</translation></message>
@@ -1887,6 +1893,7 @@
 <message><source>The tolerance is not a number from 0 to a billion.</source><translation>Tolerancja nie jest liczbą od 0 do miliarda.</translation></message>
 <message><source>The two are not the same yet.</source><translation>Hasła jeszcze się różnią.</translation></message>
 <message><source>The upload failed: %1.</source><translation>Wysyłanie się nie udało: %1.</translation></message>
+<message><source>The web port %1 of %2 cannot be listened on: %3.</source><translation>Nie można otworzyć portu WWW %1 adresu %2: %3.</translation></message>
 <message><source>The weights of the model in %1 are named otherwise: %2, not %3.</source><translation>Wagi modelu w %1 nazywają się inaczej: %2, a nie %3.</translation></message>
 <message><source>The weights of the model in %1 are not those that its config.json says.</source><translation>Wagi modelu w %1 są inne, niż podaje jego config.json.</translation></message>
 <message><source>The weights of the model in %1 are only there as pickles, which can run any code where they are read.</source><translation>Wagi modelu w %1 są tylko w plikach pickle, które przy odczycie mogą uruchomić dowolny kod.</translation></message>
@@ -2055,6 +2062,7 @@
 <message><source>Trusted: %1, %2.</source><translation>Zaufany: %1, %2.</translation></message>
 <message><source>Try again</source><translation>Spróbuj ponownie</translation></message>
 <message><source>Try again in a moment.</source><translation>Spróbuj ponownie za chwilę.</translation></message>
+<message><source>Try again later, or look where you got this Waggle.</source><translation>Spróbuj później albo sprawdź tam, skąd masz ten program Waggle.</translation></message>
 <message><source>Try again later.</source><translation>Spróbuj ponownie później.</translation></message>
 <message><source>Try again later; what was downloaded is kept.</source><translation>Spróbuj ponownie później; to, co już pobrano, zostaje.</translation></message>
 <message><source>Try again when it does.</source><translation>Spróbuj ponownie, gdy to się zmieni.</translation></message>
@@ -2226,7 +2234,6 @@
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
-<message><source>Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how.</source><translation>Autorzy dają go tym, którzy przyjmą licencję na Hugging Face. Waggle pokaże jak.</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
@@ -2274,6 +2281,7 @@
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
 <message><source>You gave</source><translation>Oddano</translation></message>
+<message><source>You get it once you have accepted its licence on Hugging Face. Waggle shows how.</source><translation>Dostaniesz go, gdy przyjmiesz jego licencję na Hugging Face. Waggle pokaże jak.</translation></message>
 <message><source>You keep training %1 until the new model is here and checked.</source><translation>Dalej trenujesz %1, aż nowy model zostanie pobrany i sprawdzony.</translation></message>
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform></translation></message>
@@ -2498,6 +2506,7 @@
 <message><source>it is a folder, not a file</source><translation>to folder, a nie plik</translation></message>
 <message><source>it is a link to %1, which is not there</source><translation>to dowiązanie do %1, którego tam nie ma</translation></message>
 <message><source>it is a part of a model that is split into several files</source><translation>to część modelu podzielonego na kilka plików</translation></message>
+<message><source>it is damaged, or no GGUF file</source><translation>jest uszkodzony albo nie jest plikiem GGUF</translation></message>
 <message><source>it is incomplete</source><translation>jest niekompletny</translation></message>
 <message><source>it is longer than %1 MiB</source><translation>ma ponad %1 MiB</translation></message>
 <message><source>it is of version %1 of GGUF, and Waggle reads versions 2 and 3</source><translation>ma wersję %1 formatu GGUF, a Waggle czyta wersje 2 i 3</translation></message>

@@ -8,7 +8,7 @@ from waggle.core.message import Message
 
 SERVICE, USER = "waggle", "huggingface"
 LONGEST = 500  # characters; anything longer was pasted by mistake
-WHERE = "Make one on https://huggingface.co/settings/tokens."
+TOKENS = "https://huggingface.co/settings/tokens"  # the page on which a person makes one
 
 
 def stored_token() -> str | None:
@@ -30,7 +30,7 @@ def store(token: str) -> None:
     from keyring.errors import KeyringError
 
     if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise TokenError("That is no token of the hub.", WHERE)
+        raise TokenError("That is no token of the hub.", Message("Make one on %1.", TOKENS))
     try:
         keyring.set_password(SERVICE, USER, token)
     except KeyringError as error:

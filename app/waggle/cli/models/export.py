@@ -98,5 +98,5 @@ def _token(name: str) -> str:
     export.require_name(name)
     token = hub_token.stored_token()
     if token is None:
-        raise TokenError("Pushing needs a token of yours.", f"{hub_token.WHERE} Then store it with `waggle token`.")
+        raise TokenError("Pushing needs a token of yours.", f"Make one on {hub_token.TOKENS}. Then store it with `waggle token`.")
     return token

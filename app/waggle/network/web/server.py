@@ -19,6 +19,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
@@ -90,7 +91,7 @@ class WebServer:
             )
         except OSError as error:
             raise SwarmError(
-                f"The web port {port} of {host} cannot be listened on: {fault_of(error).reason}.",
+                Message("The web port %1 of %2 cannot be listened on: %3.", str(port), host, fault_of(error).reason),
                 "Choose another web.port, or 0: none.",
             ) from error
 

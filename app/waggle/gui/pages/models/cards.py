@@ -25,7 +25,7 @@ class ModelCard(QFrame):
     export_wanted = Signal()
 
     def __init__(self, theme: Theme, model: ModelDetails, offers: Offers, name: str = "") -> None:
-        """`name`: that of the model in training; others have theirs from the suggestions, or from the hub."""
+        """`name`: what the model in training is called; others are called as in the suggestions, or as on the hub."""
         super().__init__()
         self.setProperty("kind", "card")
         self.setProperty("now", model.active)
@@ -89,7 +89,7 @@ class OfferCard(QFrame):
             gated.hide()
         set_tip(
             gated,
-            tr("Whoever made it gives it to those who accept its licence on Hugging Face. Waggle shows how."),
+            tr("You get it once you have accepted its licence on Hugging Face. Waggle shows how."),
         )
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
         if not offer.good_at:

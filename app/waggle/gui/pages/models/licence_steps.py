@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from waggle.core import hub_token
 from waggle.core.errors import TokenError
+from waggle.core.model_reference import HUBS
 from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.theme.theme import Theme
@@ -18,8 +19,6 @@ from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.text import say_in, text
 
-HUB = "https://huggingface.co"
-TOKENS = f"{HUB}/settings/tokens"
 COMMAND = "waggle token"
 
 
@@ -49,7 +48,7 @@ class LicenceSteps(QWidget):
         self._address, self._why_not, self._storing = "", "", False
         page, make = Button(theme, tr("Open its page"), small=True), Button(theme, tr("Make a token"), small=True)
         page.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(self._address)))
-        make.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(TOKENS)))
+        make.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(hub_token.TOKENS)))
         accept = tr("1. Accept its licence on its page, with a free Hugging Face account.")
         paste = tr("2. Paste an access token of that account, unless you gave one before.") if here else tr(
             "2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:"
@@ -90,7 +89,7 @@ class LicenceSteps(QWidget):
 
     def show_model(self, name: str, why_not: str) -> None:
         """`name`: owner/name of the model, perhaps with a revision; `why_not`: why it cannot be chosen now."""
-        self._address, self._why_not = f"{HUB}/{name.partition('@')[0]}", why_not
+        self._address, self._why_not = f"https://{HUBS[0]}/{name.partition('@')[0]}", why_not
         self._show_act()
 
     def _show_act(self) -> None:
