@@ -159,7 +159,7 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
 async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has(tmp_path):
     with pytest.raises(SettingsError, match="has no specialty chess") as caught:
         await prepared(tmp_path, LearningSettings(specialties=("bf", "chess")))
-    assert "base_conversion" in caught.value.advice
+    assert "Base conversion" in caught.value.advice
     assert not paths.Home(tmp_path).identity.exists(), "refused before anything was made"
 
 
