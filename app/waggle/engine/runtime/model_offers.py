@@ -38,7 +38,7 @@ def offer_of(model: SuggestedModel, verdict: model_fit.FitVerdict | None = None)
 def of_hub(
     models: Iterable[HubModel], machine: DeviceCapacity | None, suggestions: Iterable[ModelOffer]
 ) -> tuple[ModelOffer, ...]:
-    """What a search brought. One that is among the suggestions is offered as it is there.
+    """What a search found. A model that Waggle suggests is offered as its suggestion.
 
     Of others only what is certainly too large is known not to fit: the rest is told by the configuration.
     """

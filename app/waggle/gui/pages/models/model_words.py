@@ -38,7 +38,7 @@ def _short_name(name: str, offers: Offers) -> str:
 def model_summary(model: ModelDetails, offers: Offers) -> str:
     """Source, size and training of a model, in one line."""
     folder = tr("In %1").replace("%1", one_line(str(Path(model.folder).parent)))
-    owner = "" if model.name in offers else one_line(model.name.partition("/")[0])  # that of a suggestion is known
+    owner = "" if model.name in offers else one_line(model.name.partition("/")[0])  # not of a suggested model
     hub = f"Hugging Face: {owner}" if owner else "Hugging Face"
     where = {"starter": tr("Comes with Waggle"), "hub": hub, "folder": folder}[model.kind]
     if not model.finished:
