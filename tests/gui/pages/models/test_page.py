@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import keyring
 import pytest
-from huggingface_hub.errors import GatedRepoError
+from huggingface_hub.errors import GatedRepoError, HfHubHTTPError
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
@@ -410,6 +410,16 @@ def test_the_engine_says_of_a_model_whether_it_fits_in_the_words_that_the_card_s
     assert {model_words.FITS, model_words.TOO_LARGE} <= sentences
     assert {WORDS[method].id for method in ADAPTED} == set(model_words.ADAPTERS)
     assert WORDS["lean"].id == model_words.LEAN
+
+
+def test_a_model_that_the_hub_refuses_to_the_token_is_offered_with_the_same_steps(models: Models) -> None:
+    window, page, _ = models
+    response = httpx2.Response(403, request=httpx2.Request("GET", "https://huggingface.co/bees/large"))
+    with pytest.raises(ModelError) as caught, hub_download._in_words("bees/large"):
+        raise HfHubHTTPError("refused", response=response)
+    tell(window, ModelChoice(name="bees/large", stage="failed", title=caught.value.title, advice=caught.value.advice))
+    assert page._choice._title.words().startswith("Hugging Face refuses ")
+    assert not page._choice._licence.isHidden()
 
 
 def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) -> None:
