@@ -263,6 +263,12 @@ def test_it_is_told_how_far_a_test_is_before_its_score_is(verifier, questions, t
     assert isinstance(about_test[-1], events.HeldOutMeasured)
 
 
+def test_how_far_a_test_is_is_told_ten_times_a_second_at_most(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 1e9)
+    loop_events = contribute(tmp_path, replace(node(verifier), policy=Uneven(LINES)), questions, rounds=3).events
+    assert sum(isinstance(event, events.HeldOutProgress) for event in loop_events) <= 1
+
+
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
     before = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=20)
     ((day,), _newest) = read_days(tmp_path / "history.sqlite")

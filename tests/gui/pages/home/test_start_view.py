@@ -105,6 +105,18 @@ def test_the_question_stays_while_the_keyboard_is_at_its_field_or_button(view: S
     assert not view.has_person
 
 
+def test_home_shows_how_much_of_the_first_test_is_done_and_no_bar_after_it(window_told: TellWindow) -> None:
+    begun = [ready(round=0, completions=0), events.PhaseChanged(phase="contributing", round=0)]
+    window = window_told([*begun, events.HeldOutProgress(done=96, total=270)])
+    score = window.pages.of(HomePage).score
+    assert score.detail.text() == "96 of 270 questions answered."
+    assert (score._test.isVisible(), score._test.value()) == (True, round(1000 * 96 / 270))
+    window._store.take(events.HeldOutMeasured(score=events.HeldOutScore(round=0, at=1.0, right=3, total=270)))
+    window._store.take(events.HeldOutProgress(done=1, total=270))
+    window._store.flush()
+    assert not score._test.isVisible(), "later tests stand in the status"
+
+
 def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(window_told: TellWindow) -> None:
     window = window_told([CHECKER])
     page = window.pages.of(HomePage)

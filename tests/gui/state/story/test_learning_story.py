@@ -46,6 +46,11 @@ def test_the_score_is_one_sentence_with_its_figure_marked(scores: tuple[HeldOutS
     assert words.says[words.start : words.start + words.length] == marked
 
 
+def test_below_the_score_stands_how_many_answers_were_right_after_how_many_rounds() -> None:
+    words = score_text(running(held_out=(score(0, 3, 270), score(200, 79, 270))))
+    assert words.detail == "79 of 270 right (29%) in the test after 200 rounds. It never trains on these questions."
+
+
 def test_few_questions_say_how_little_they_mean() -> None:
     assert "may really be 10 to 49 of 100" in score_text(running(held_out=(score(0, 4, 16, early=True),))).detail
 
