@@ -7,6 +7,7 @@ import httpx2
 
 from end_to_end.programs import Engine, running
 from network.loopback import free_port
+from waggle.core.round_number import round_number
 from waggle.protocol import commands, events
 
 QUICK = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1", "learning.held_out_questions=1",
@@ -35,7 +36,7 @@ def test_the_page_of_a_lone_engine_shows_its_own_rounds_and_so_does_that_of_one_
     score = figures["held_out"]
     assert {each["title"] for each in score["specialties"]} == {each.title for each in ready.specialties}
     assert sum(each["total"] for each in score["specialties"]) == score["total"]
-    assert f"Paused in round {state.round}." in page
+    assert f"Paused in round {round_number(state.round)}." in page
     assert "Nobody else has shared anything lately." in page
     assert "Nobody yet." not in page
     assert '<polyline class="reward"' in page

@@ -60,6 +60,7 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
         be_of_use(victim.node._reputations, each.identity.peer_id)
     if one_range:
         _come_from_one_range(crowd, monkeypatch)
+        await victim.node._refresh_peers()  # those that are connected already come from there, too
     for payload, senders in ((_gentle, friends), (_strong, crowd)):
         await asyncio.gather(*(each.attack(payload, scene_of(each)) for each in senders))
         for each in senders:
