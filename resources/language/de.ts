@@ -838,6 +838,7 @@
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Er verlangt einen Namen und ein Kennwort: Schreibe sie in seine Adresse, wie in http://name:kennwort@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Am Anfang waren es %2.</translation></message>
+<message><source>It began at about %2.</source><translation>Am Anfang waren es etwa %2.</translation></message>
 <message><source>It begins with the words: Waggle identity.</source><translation>Sie beginnt mit den Wörtern: Waggle identity.</translation></message>
 <message><source>It broke a rule (%1): it is asked again in %2.</source><translation>Er brach eine Regel (%1): In %2 wird er wieder gefragt.</translation></message>
 <message><source>It can be trained.</source><translation>Trainieren lässt es sich.</translation></message>
@@ -2345,7 +2346,7 @@
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Dein Modell liest %1 Tokens auf einmal, Frage und Antwort zusammen; %2 von %3 Fragen sind länger.</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Dein Modell löste seine erste Frage: %1</translation></message>
 <message><source>Your model solves %1 new questions.</source><translation>Dein Modell löst %1 neue Fragen.</translation></message>
-<message><source>Your model solves %1 questions of a short first test.</source><translation>Dein Modell löst %1 Fragen eines kurzen ersten Tests.</translation></message>
+<message><source>Your model solves %1 questions of a short test.</source><translation>Dein Modell löst %1 Fragen eines kurzen Tests.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Dein Modell trainiert allein, mit Fragen von %1, bis du deinen Schwarm wählst.</translation></message>
 <message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Dein Modell trainiert für sich allein. Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Dein Modell trainiert nur auf diesem Computer, wie du es gewählt hast.</translation></message>

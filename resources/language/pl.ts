@@ -838,6 +838,7 @@
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Wymaga nazwy i hasła: wpisz je do adresu, na przykład http://nazwa:hasło@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Na początku: %2.</translation></message>
+<message><source>It began at about %2.</source><translation>Na początku: około %2.</translation></message>
 <message><source>It begins with the words: Waggle identity.</source><translation>Zaczyna się od słów: Waggle identity.</translation></message>
 <message><source>It broke a rule (%1): it is asked again in %2.</source><translation>Złamana reguła (%1): kolejne zapytanie za %2.</translation></message>
 <message><source>It can be trained.</source><translation>Można go trenować.</translation></message>
@@ -2345,7 +2346,7 @@
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Twój model czyta naraz do %1 tokenów, pytanie i odpowiedź razem; dłuższe pytania: %2 z %3.</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Twój model rozwiązał pierwsze pytanie: %1</translation></message>
 <message><source>Your model solves %1 new questions.</source><translation>Nowe pytania, które rozwiązuje Twój model: %1.</translation></message>
-<message><source>Your model solves %1 questions of a short first test.</source><translation>Pytania krótkiego pierwszego testu, które rozwiązuje Twój model: %1.</translation></message>
+<message><source>Your model solves %1 questions of a short test.</source><translation>Pytania krótkiego testu, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Twój model trenuje w pojedynkę na pytaniach z %1, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Twój model trenuje samodzielnie. Podaj bramę członka roju w swarm.gateways.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Twój model trenuje tylko na tym komputerze, zgodnie z Twoim wyborem.</translation></message>

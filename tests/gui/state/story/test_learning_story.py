@@ -31,7 +31,17 @@ def running(**changes: object) -> State:
         ((), "Your model is taking its first test.", ""),
         ((score(0, 1),), "Your model solves 1 of 100 new questions.", "1 of 100"),
         ((score(0, 1), score(50, 24)), "Your model solves 24 of 100 new questions. It began at 1.", "24 of 100"),
-        ((score(0, 4, 16, early=True),), "Your model solves 4 of 16 questions of a short first test.", "4 of 16"),
+        ((score(0, 4, 16, early=True),), "Your model solves 4 of 16 questions of a short test.", "4 of 16"),
+        (
+            (score(0, 4, 16, early=True), score(9, 6, 16, early=True)),
+            "Your model solves 6 of 16 questions of a short test. It began at 4.",
+            "6 of 16",
+        ),
+        (
+            (score(0, 4, 16, early=True), score(9, 6, 16, early=True), score(25, 40), score(50, 45)),
+            "Your model solves 45 of 100 new questions. It began at about 25.",
+            "45 of 100",
+        ),
         (
             (score(0, 9), score(9, 3, 10), score(19, 5, 10)),
             "Your model solves 50 of 100 new questions. It began at 30.",

@@ -1,5 +1,7 @@
 """What Home says about learning: the held-out score, whether sharing helps, and the skills. Pure functions of the State."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
@@ -45,12 +47,28 @@ def score_text(state: State) -> ScoreText:
         return ScoreText(tr("Your model is taking its first test."), detail=test_words(state) or tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
-        return _with_span(tr("Your model solves %1 questions of a short first test."), _count(last), detail=_early_detail(last))
-    words = tr("Your model solves %1 new questions.")
-    if first is not last:
-        began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
-        words = f"{words} {began}"
-    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
+        words = tr("Your model solves %1 questions of a short test.")
+        shown, began, detail = _count(last), figure(first.right), _early_detail(last)
+    else:
+        words = tr("Your model solves %1 new questions.")
+        shown, began, detail = tr("%1 of 100").replace("%1", of_hundred(last)), of_hundred(first), _detail(last)
+    if short := _short_test_before(groups):
+        words = f"{words} {_began(tr('It began at about %2.'), of_hundred(short))}"
+    elif first is not last:
+        words = f"{words} {_began(tr('It began at %2.'), began)}"
+    return _with_span(words, shown, detail=detail)
+
+
+def _began(words: str, figure: str) -> str:
+    return words.replace("%2", figure).replace(" ", UNBROKEN)
+
+
+def _short_test_before(groups: Sequence[Sequence[HeldOutScore]]) -> HeldOutScore | None:
+    """The first score of the short tests that came before the full ones, if these ask about the same specialties."""
+    *_, before, last = ((), *groups)
+    if not before or not before[0].early or last[0].early:
+        return None
+    return before[0] if before[0].by_specialty.keys() == last[0].by_specialty.keys() else None
 
 
 def test_words(state: State) -> str:
