@@ -582,6 +582,17 @@ def test_the_focus_goes_to_the_page_and_to_nothing_else_on_the_way(
     assert announcements == ["Peers"]
 
 
+def test_two_states_that_are_one_to_a_person_are_said_once(
+    window_told: TellWindow, story: list[AnyEvent], announcements: list[str]
+) -> None:
+    begins = next(place for place, event in enumerate(story) if isinstance(event, events.PhaseChanged))
+    window = window_told(story[: begins + 1])
+    for reach in ("connecting", "alone"):
+        window._store.take(events.ReachChanged(reach=reach, peers=0))
+        window._store.flush()
+    assert announcements.count("Training in First light begins in a moment.") == 1
+
+
 def test_the_rail_says_how_it_is_used_and_a_page_its_keys(window_told: TellWindow, story: list[AnyEvent]) -> None:
     rail = window_told(story).rail
     assert rail.accessibleName() == "Pages; arrow keys go up and down"

@@ -54,7 +54,7 @@ class MainWindow(QWidget):
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
         self._compact: bool | None = None
-        self._announced, self._read_out = "", ("", 0.0)
+        self._announced, self._said, self._read_out = "", "", ("", 0.0)
         self._replay = self.leaving = False
         self.page = "home"
         with suspend_style_sheet():
@@ -139,7 +139,7 @@ class MainWindow(QWidget):
             self._all.removeWidget(widget)
             widget.deleteLater()
         self.file_drop.enabled = True
-        self._announced = ""
+        self._announced = self._said = ""
         self.redraw()
 
     def redraw(self) -> None:
@@ -171,7 +171,10 @@ class MainWindow(QWidget):
         """Announce a new state to screen readers, but not each round."""
         if word != self._announced:
             self._announced = word
-            announce(self, tr(sentence(self._store.state).says))
+            says = tr(sentence(self._store.state).says)
+            if says != self._said:  # two states may be one to a person
+                self._said = says
+                announce(self, says)
 
     def _announce_digest(self) -> None:
         """Announce the summary if the setting is on, at most once a minute, and never the same twice."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -108,6 +109,7 @@ def test_arrow_keys_go_through_the_sections_and_tab_stops_there_once(page: Setti
     page.show()
     page.activateWindow()
     first = page._sections.button("when")
+    assert QAccessible.queryAccessibleInterface(first).role() == QAccessible.Role.RadioButton, "one of several"
     first.setFocus()
     qtbot.waitUntil(first.hasFocus)
     qtbot.keyClick(first, Qt.Key.Key_Down)

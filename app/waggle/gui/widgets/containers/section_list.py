@@ -31,6 +31,7 @@ class SectionList(QWidget):
         self._buttons = {name: Button(theme, each, "section") for name, each in zip(names, words, strict=True)}
         for button in self._buttons.values():
             button.setCheckable(True)
+            button.setAutoExclusive(True)  # as its group does; only then a screen reader calls it one of several
             button.setFixedWidth(theme.px(WIDTH))
             self._group.addButton(button)
         self._group.idToggled.connect(self._tell)

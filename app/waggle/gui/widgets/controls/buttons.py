@@ -88,7 +88,6 @@ class SegmentedControl(QFrame):
     def __init__(self, theme: Theme, words: Sequence[str], name: str) -> None:
         super().__init__()
         self.setProperty("kind", "segments")
-        self.setAccessibleName(name)
         self.index = 0
         self._parts = [Button(theme, word, "segment") for word in words]
         self._group = QButtonGroup(self)
@@ -96,7 +95,7 @@ class SegmentedControl(QFrame):
             part.setCheckable(True)
             part.setAutoExclusive(True)  # as its group does; only then a screen reader calls it one of several
             self._group.addButton(part)
-            part.setAccessibleName(f"{name}: {words[i]}")
+            part.setAccessibleName(f"{name}: {words[i]}")  # not every screen reader says the name of a group
             part.clicked.connect(self._chooser(i))
         self._parts[0].setChecked(True)
         self.setLayout(row(*self._parts, gap=2, margins=(3, 3, 3, 3)))
