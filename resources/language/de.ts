@@ -19,7 +19,7 @@
 <message><source>%1 begins anew: the answers to its questions are checked now.</source><translation>%1 beginnt neu: Die Antworten auf seine Fragen sind jetzt geprüft.</translation></message>
 <message><source>%1 billion parameters</source><translation>%1 Mrd. Parameter</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 Bits in Gruppen zu %2</translation></message>
-<message><source>%1 broke a rule</source><translation>%1 mit Regelverstoß</translation></message>
+<message><source>%1 broke a rule.</source><translation>%1 mit Regelverstoß.</translation></message>
 <message><source>%1 cannot be %2.</source><translation>%1 kann nicht %2 sein.</translation></message>
 <message><source>%1 cannot be converted now: %2.</source><translation>%1 kann jetzt nicht umgewandelt werden: %2.</translation></message>
 <message><source>%1 cannot be joined now.</source><translation>Du kannst %1 jetzt nicht beitreten.</translation></message>
@@ -154,6 +154,7 @@
 <message><source>%1 was found</source><translation>%1 wurde gefunden</translation></message>
 <message><source>%1 was not chosen</source><translation>%1 wurde nicht gewählt</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1 wurde noch nicht umgewandelt.</translation></message>
+<message><source>%1 was right first</source><translation>%1 lag zuerst richtig</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
@@ -196,18 +197,15 @@
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n Beispiel von Peers</numerusform><numerusform>%n Beispiele von Peers</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught nothing new</source><translation><numerusform>%n Beispiel lehrte nichts Neues</numerusform><numerusform>%n Beispiele lehrten nichts Neues</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>%n Datei ließ sich nicht entfernen</numerusform><numerusform>%n Dateien ließen sich nicht entfernen</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n eigene Datei</numerusform><numerusform>%n eigene Dateien</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n erste richtige Antwort kam, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform><numerusform>%n erste richtige Antworten kamen, nachdem eine Kopie von einer anderen gelernt hatte.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
+<message numerus="yes"><source>%n had only right or only wrong answers: nothing to learn.</source><translation><numerusform>%n hatte nur richtige oder nur falsche Antworten: nichts zu lernen.</numerusform><numerusform>%n hatten nur richtige oder nur falsche Antworten: nichts zu lernen.</numerusform></translation></message>
+<message numerus="yes"><source>%n had unusual text</source><translation><numerusform>%n mit ungewöhnlichem Text</numerusform><numerusform>%n mit ungewöhnlichem Text</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n Mitglied bei der letzten Nachfrage</numerusform><numerusform>%n Mitglieder bei der letzten Nachfrage</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>nur du bisher</numerusform><numerusform>%n Mitglieder, mit dir</numerusform></translation></message>
@@ -228,8 +226,13 @@
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>%n Fachgebiet gewählt</numerusform><numerusform>%n Fachgebiete gewählt</numerusform></translation></message>
+<message numerus="yes"><source>%n taught nothing new</source><translation><numerusform>%n lehrte nichts Neues</numerusform><numerusform>%n lehrten nichts Neues</numerusform></translation></message>
+<message numerus="yes"><source>%n taught one answer more often than the questions have it</source><translation><numerusform>%n lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
+<message numerus="yes"><source>%n were left out.</source><translation><numerusform>%n ausgelassen.</numerusform><numerusform>%n ausgelassen.</numerusform></translation></message>
+<message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n war mehr als sein Anteil</numerusform><numerusform>%n waren mehr als sein Anteil</numerusform></translation></message>
+<message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n zu lang für dein Modell</numerusform><numerusform>%n zu lang für dein Modell</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
@@ -859,8 +862,8 @@
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>Es ist eine Anzahl von Runden, 0 oder mehr.</translation></message>
-<message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Er wird gefragt wie jeder Fremde: bisher %1, %2.</translation></message>
-<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing, %1.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Beispiele, die hier versucht wurden, ließ sich nichts lernen, %1.</translation></message>
+<message><source>It is asked like any stranger.</source><translation>Er wird gefragt wie jeder Fremde.</translation></message>
+<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Beispiele, die hier versucht wurden, ließ sich nichts lernen.</translation></message>
 <message><source>It is being downloaded.</source><translation>Es wird gerade heruntergeladen.</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Es wird zuerst geprüft. Bis dahin trainierst du das jetzige weiter.</translation></message>
 <message><source>It is downloaded again.</source><translation>Es wird noch einmal geladen.</translation></message>
@@ -990,6 +993,7 @@
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Lass die Toleranz weg oder wähle die Bewertung number.</translation></message>
 <message><source>Leaves out unlikely words. With 1, it leaves out none.</source><translation>Lässt unwahrscheinliche Wörter weg. Mit 1 keines.</translation></message>
 <message><source>Leaving?</source><translation>Du gehst?</translation></message>
+<message><source>Left out: %1.</source><translation>Ausgelassen: %1.</translation></message>
 <message><source>Leg counting</source><translation>Beine zählen</translation></message>
 <message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Bisher weniger als 1 Wh: so viel, wie ein Laptop in etwa %1 braucht.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
@@ -1163,6 +1167,7 @@
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Noch veröffentlicht niemand Antworten, der es mit Peers trainiert: Das hier ist allein. %1 Antworten.</translation></message>
 <message><source>Nobody yet</source><translation>Noch niemand</translation></message>
 <message><source>Nobody yet. Invite someone with a link.</source><translation>Noch niemand. Lade jemanden mit einem Link ein.</translation></message>
+<message><source>None broke a rule.</source><translation>Keins mit Regelverstoß.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Noch ist keine richtig. Es versucht es weiter und lernt aus den ersten richtigen.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Keiner von %1 Peers passt</translation></message>
 <message><source>None of your chosen programs runs.</source><translation>Keines deiner gewählten Programme läuft.</translation></message>
@@ -1173,7 +1178,6 @@
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nicht jede Platte nimmt Sockets auf: Wähle mit --home einen Ordner auf einer anderen.</translation></message>
 <message><source>Not everything was removed</source><translation>Nicht alles wurde entfernt</translation></message>
-<message><source>Not learned from, among others: %1.</source><translation>Nicht daraus gelernt, unter anderem: %1.</translation></message>
 <message><source>Not now</source><translation>Nicht jetzt</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nicht ganz: Es ist %1.</translation></message>
 <message><source>Not read yet</source><translation>Noch nicht gelesen</translation></message>
@@ -1428,9 +1432,11 @@
 <message><source>Round</source><translation>Runde</translation></message>
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
+<message><source>Round %1 is running. Below: earlier rounds</source><translation>Runde %1 läuft. Unten: frühere Runden</translation></message>
 <message><source>Round %1 is running. Below: round %2, finished</source><translation>Runde %1 läuft. Unten: Runde %2, abgeschlossen</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
+<message><source>Round %1, finished</source><translation>Runde %1, abgeschlossen</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runde %1: Belohnung %2, %3 Tokens in %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
@@ -1523,6 +1529,7 @@
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
+<message><source>Show full answers</source><translation>Ganze Antworten zeigen</translation></message>
 <message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show less</source><translation>Weniger zeigen</translation></message>
 <message><source>Show question</source><translation>Frage zeigen</translation></message>
@@ -1630,6 +1637,7 @@
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
 <message><source>Test score</source><translation>Test</translation></message>
+<message><source>Testing</source><translation>Test</translation></message>
 <message><source>Tests</source><translation>Tests</translation></message>
 <message><source>Text size</source><translation>Schriftgröße</translation></message>
 <message><source>That is no token of the hub.</source><translation>Das ist kein Token des Hubs.</translation></message>
@@ -2060,7 +2068,7 @@
 <message><source>Training stopped unexpectedly.</source><translation>Das Training wurde unerwartet beendet.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Ihn behandeln, als hättest du ihn nie stumm geschaltet oder gesperrt.</translation></message>
 <message><source>Trusted</source><translation>Bewährt</translation></message>
-<message><source>Trusted: %1, %2.</source><translation>Bewährt: %1, %2.</translation></message>
+<message><source>Trusted.</source><translation>Bewährt.</translation></message>
 <message><source>Try again</source><translation>Erneut versuchen</translation></message>
 <message><source>Try again in a moment.</source><translation>Versuche es gleich noch einmal.</translation></message>
 <message><source>Try again later, or look where you got this Waggle.</source><translation>Versuch es später noch einmal oder sieh dort nach, woher du dieses Waggle hast.</translation></message>
@@ -2099,6 +2107,7 @@
 <message><source>Use of %1</source><translation>Nutzung von %1</translation></message>
 <message><source>Use of this computer</source><translation>Nutzung dieses Computers</translation></message>
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
+<message><source>Used %1 of its %2 examples.</source><translation>%1 seiner %2 Beispiele genutzt.</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
@@ -2385,7 +2394,7 @@
 <message><source>a message has no %1 that is a text</source><translation>eine Nachricht hat kein %1, das Text ist</translation></message>
 <message><source>a part of its path is no folder</source><translation>ein Teil des Pfades ist kein Ordner</translation></message>
 <message><source>a peer</source><translation>einem Peer</translation></message>
-<message><source>a peer's example, coming in</source><translation>Beispiel eines Peers, kommt an</translation></message>
+<message><source>a peer's example, coming in</source><translation>Beispiel eines Peers</translation></message>
 <message><source>a question twice</source><translation>eine Frage doppelt</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
 <message><source>a text can end its process</source><translation>ein Text kann seinen Prozess beenden</translation></message>
@@ -2548,6 +2557,8 @@
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>logic</source><translation>Logik</translation></message>
 <message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
+<message><source>made less likely</source><translation>unwahrscheinlicher gemacht</translation></message>
+<message><source>made likelier</source><translation>wahrscheinlicher gemacht</translation></message>
 <message><source>made of model, swarm and settings</source><translation>aus Modell, Schwarm und Optionen</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
@@ -2576,7 +2587,6 @@
 <message><source>no swarm</source><translation>kein Schwarm</translation></message>
 <message><source>nobody here has that name</source><translation>niemand heißt hier so</translation></message>
 <message><source>none</source><translation>keiner</translation></message>
-<message><source>none broke a rule</source><translation>keine mit Regelverstoß</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>
 <message><source>not finite</source><translation>nicht endlich</translation></message>
@@ -2627,6 +2637,7 @@
 <message><source>standard</source><translation>üblich</translation></message>
 <message><source>stopped by you</source><translation>von dir gestoppt</translation></message>
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
+<message><source>stronger: better answers, blue: learned from peers</source><translation>kräftiger: bessere Antworten, blau: von Peers gelernt</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
 <message><source>taking a test</source><translation>macht einen Test</translation></message>
@@ -2708,10 +2719,8 @@
 <message><source>wrong</source><translation>falsch</translation></message>
 <message><source>wrong: %1</source><translation>falsch: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
-<message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
+<message><source>your example, going out</source><translation>dein Beispiel</translation></message>
 <message><source>your guess</source><translation>dein Tipp</translation></message>
-<message><source>your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3</source><translation>dein Modell konnte aus %1 seiner %2 Beispiele lernen, denn die anderen waren ganz richtig oder ganz falsch, und nutzte %3</translation></message>
-<message><source>your model used %1 of its %2 examples</source><translation>dein Modell nutzte %1 seiner %2 Beispiele</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>
 </TS>

@@ -19,7 +19,7 @@
 <message><source>%1 begins anew: the answers to its questions are checked now.</source><translation>%1 zaczyna od nowa: odpowiedzi na jego pytania są już sprawdzane.</translation></message>
 <message><source>%1 billion parameters</source><translation>%1 mld parametrów</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 bit. w grupach po %2</translation></message>
-<message><source>%1 broke a rule</source><translation>%1 ze złamaną regułą</translation></message>
+<message><source>%1 broke a rule.</source><translation>Złamało regułę: %1.</translation></message>
 <message><source>%1 cannot be %2.</source><translation>%1 nie może mieć wartości %2.</translation></message>
 <message><source>%1 cannot be converted now: %2.</source><translation>Nie da się teraz przekonwertować %1: %2.</translation></message>
 <message><source>%1 cannot be joined now.</source><translation>Nie możesz teraz dołączyć do %1.</translation></message>
@@ -154,6 +154,7 @@
 <message><source>%1 was found</source><translation>wykryto: %1</translation></message>
 <message><source>%1 was not chosen</source><translation>nie wybrano: %1</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1: jeszcze bez konwersji.</translation></message>
+<message><source>%1 was right first</source><translation>najpierw %1</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>Trening %1 w %2 gubiłby poprawki.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
@@ -196,18 +197,15 @@
 <message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from peers</source><translation><numerusform>%n przykład od peerów</numerusform><numerusform>%n przykłady od peerów</numerusform><numerusform>%n przykładów od peerów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught nothing new</source><translation><numerusform>%n przykład nie uczył niczego nowego</numerusform><numerusform>%n przykłady nie uczyły niczego nowego</numerusform><numerusform>%n przykładów nie uczyło niczego nowego</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n first right answers came after learning from another copy.</source><translation><numerusform>%n pierwsza poprawna odpowiedź przyszła po nauce od innej kopii.</numerusform><numerusform>%n pierwsze poprawne odpowiedzi przyszły po nauce od innej kopii.</numerusform><numerusform>%n pierwszych poprawnych odpowiedzi przyszło po nauce od innej kopii.</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
+<message numerus="yes"><source>%n had only right or only wrong answers: nothing to learn.</source><translation><numerusform>%n miał same dobre albo same złe odpowiedzi: nie było czego się uczyć.</numerusform><numerusform>%n miały same dobre albo same złe odpowiedzi: nie było czego się uczyć.</numerusform><numerusform>%n miało same dobre albo same złe odpowiedzi: nie było czego się uczyć.</numerusform></translation></message>
+<message numerus="yes"><source>%n had unusual text</source><translation><numerusform>%n z nietypowym tekstem</numerusform><numerusform>%n z nietypowym tekstem</numerusform><numerusform>%n z nietypowym tekstem</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n members when last asked</source><translation><numerusform>%n członek przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform><numerusform>%n członków przy ostatnim sprawdzeniu</numerusform></translation></message>
 <message numerus="yes"><source>%n members, you included</source><translation><numerusform>na razie tylko Ty</numerusform><numerusform>%n członków, razem z Tobą</numerusform><numerusform>%n członków, razem z Tobą</numerusform></translation></message>
@@ -228,8 +226,13 @@
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n reguły nie da się sprawdzić na tym komputerze, więc jest pomijana.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform><numerusform>%n reguł nie da się sprawdzić na tym komputerze, więc są pomijane.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n ustawienie</numerusform><numerusform>%n ustawienia</numerusform><numerusform>%n ustawień</numerusform></translation></message>
 <message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>Wybrano %n specjalność</numerusform><numerusform>Wybrano %n specjalności</numerusform><numerusform>Wybrano %n specjalności</numerusform></translation></message>
+<message numerus="yes"><source>%n taught nothing new</source><translation><numerusform>%n nie uczył niczego nowego</numerusform><numerusform>%n nie uczyły niczego nowego</numerusform><numerusform>%n nie uczyło niczego nowego</numerusform></translation></message>
+<message numerus="yes"><source>%n taught one answer more often than the questions have it</source><translation><numerusform>%n uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
+<message numerus="yes"><source>%n were left out.</source><translation><numerusform>Pominięto %n.</numerusform><numerusform>Pominięto %n.</numerusform><numerusform>Pominięto %n.</numerusform></translation></message>
+<message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform></translation></message>
+<message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n za długi dla Twojego modelu</numerusform><numerusform>%n za długie dla Twojego modelu</numerusform><numerusform>%n za długich dla Twojego modelu</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
@@ -859,8 +862,8 @@
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>To liczba rund, 0 lub więcej.</translation></message>
-<message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Pytany jak każdy nieznajomy: dotąd %1, %2.</translation></message>
-<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing, %1.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu przykładów niczego nie nauczyła, %1.</translation></message>
+<message><source>It is asked like any stranger.</source><translation>Pytany jak każdy nieznajomy.</translation></message>
+<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu przykładów niczego nie nauczyła.</translation></message>
 <message><source>It is being downloaded.</source><translation>Trwa pobieranie.</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Najpierw zostanie sprawdzony. Do tego czasu trenujesz dalej obecny.</translation></message>
 <message><source>It is downloaded again.</source><translation>Pobieranie zaczyna się od nowa.</translation></message>
@@ -990,6 +993,7 @@
 <message><source>Leave the tolerance out, or choose the grader number.</source><translation>Pomiń tolerancję albo wybierz ocenę number.</translation></message>
 <message><source>Leaves out unlikely words. With 1, it leaves out none.</source><translation>Pomija mało prawdopodobne słowa. Przy 1 nie pomija żadnego.</translation></message>
 <message><source>Leaving?</source><translation>Odchodzisz?</translation></message>
+<message><source>Left out: %1.</source><translation>Pominięte: %1.</translation></message>
 <message><source>Leg counting</source><translation>Liczenie nóg</translation></message>
 <message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Dotąd mniej niż 1 Wh: tyle, ile laptop zużywa w około %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
@@ -1163,6 +1167,7 @@
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Nikt, kto trenuje go z peerami, nie publikuje jeszcze odpowiedzi: to wynik solo. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody yet</source><translation>Jeszcze nikt</translation></message>
 <message><source>Nobody yet. Invite someone with a link.</source><translation>Jeszcze nikogo. Zaproś kogoś linkiem.</translation></message>
+<message><source>None broke a rule.</source><translation>Żaden nie złamał reguł.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Żadna nie jest jeszcze dobra. Próbuje dalej i uczy się z pierwszych dobrych.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Żaden z peerów (%1) nie pasuje</translation></message>
 <message><source>None of your chosen programs runs.</source><translation>Żaden z wybranych przez Ciebie programów nie działa.</translation></message>
@@ -1173,7 +1178,6 @@
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nie każdy dysk obsługuje gniazda: wybierz folder na innym przez --home.</translation></message>
 <message><source>Not everything was removed</source><translation>Nie wszystko zostało usunięte</translation></message>
-<message><source>Not learned from, among others: %1.</source><translation>Nie posłużyły do nauki między innymi: %1.</translation></message>
 <message><source>Not now</source><translation>Nie teraz</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nie całkiem: to %1.</translation></message>
 <message><source>Not read yet</source><translation>Jeszcze nie odczytano</translation></message>
@@ -1428,9 +1432,11 @@
 <message><source>Round</source><translation>Runda</translation></message>
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
+<message><source>Round %1 is running. Below: earlier rounds</source><translation>Trwa runda %1. Poniżej: wcześniejsze rundy</translation></message>
 <message><source>Round %1 is running. Below: round %2, finished</source><translation>Trwa runda %1. Poniżej: runda %2, zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
+<message><source>Round %1, finished</source><translation>Runda %1, zakończona</translation></message>
 <message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: reward %2, %3 tokens in %4 s</source><translation>Runda %1: nagroda %2, tokeny: %3 w %4 s</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
@@ -1523,6 +1529,7 @@
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
+<message><source>Show full answers</source><translation>Pokaż całe odpowiedzi</translation></message>
 <message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show less</source><translation>Pokaż mniej</translation></message>
 <message><source>Show question</source><translation>Pokaż pytanie</translation></message>
@@ -1630,6 +1637,7 @@
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
 <message><source>Test score</source><translation>Test</translation></message>
+<message><source>Testing</source><translation>Test</translation></message>
 <message><source>Tests</source><translation>Testy</translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
 <message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>
@@ -2060,7 +2068,7 @@
 <message><source>Training stopped unexpectedly.</source><translation>Trening zatrzymał się nieoczekiwanie.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Traktuj go tak, jakby nigdy nie był wyciszony ani zablokowany.</translation></message>
 <message><source>Trusted</source><translation>Zaufany</translation></message>
-<message><source>Trusted: %1, %2.</source><translation>Zaufany: %1, %2.</translation></message>
+<message><source>Trusted.</source><translation>Zaufany.</translation></message>
 <message><source>Try again</source><translation>Spróbuj ponownie</translation></message>
 <message><source>Try again in a moment.</source><translation>Spróbuj ponownie za chwilę.</translation></message>
 <message><source>Try again later, or look where you got this Waggle.</source><translation>Spróbuj później albo sprawdź tam, skąd masz ten program Waggle.</translation></message>
@@ -2099,6 +2107,7 @@
 <message><source>Use of %1</source><translation>Użycie: %1</translation></message>
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
+<message><source>Used %1 of its %2 examples.</source><translation>Wykorzystano %1 z jego %2 przykładów.</translation></message>
 <message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
@@ -2548,6 +2557,8 @@
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>logic</source><translation>logika</translation></message>
 <message><source>lowest first</source><translation>od najmniejszych</translation></message>
+<message><source>made less likely</source><translation>mniej prawdopodobne</translation></message>
+<message><source>made likelier</source><translation>bardziej prawdopodobne</translation></message>
 <message><source>made of model, swarm and settings</source><translation>z modelu, roju i ustawień</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
@@ -2576,7 +2587,6 @@
 <message><source>no swarm</source><translation>bez roju</translation></message>
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
 <message><source>none</source><translation>brak</translation></message>
-<message><source>none broke a rule</source><translation>żadna nie złamała reguł</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
 <message><source>not finite</source><translation>nieskończona</translation></message>
@@ -2627,6 +2637,7 @@
 <message><source>standard</source><translation>standardowy</translation></message>
 <message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
+<message><source>stronger: better answers, blue: learned from peers</source><translation>mocniejszy kolor: lepsze odpowiedzi, niebieski: nauka od peerów</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
 <message><source>taking a test</source><translation>przechodzi test</translation></message>
@@ -2710,8 +2721,6 @@
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
 <message><source>your guess</source><translation>Twój typ</translation></message>
-<message><source>your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3</source><translation>Twój model mógł uczyć się z %1 z jego %2 przykładów, bo pozostałe były w całości dobre albo w całości złe, i wykorzystał %3</translation></message>
-<message><source>your model used %1 of its %2 examples</source><translation>Twój model wykorzystał %1 z jego %2 przykładów</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>
 </TS>

@@ -117,21 +117,21 @@ def _warned(story: Story) -> Story:
 
 STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the sentence of each
     "Brisk Otter": {
-        "model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "groups_pulled": 1301, "trusted": True,
+        "model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "taken": 1301, "trusted": True,
     },
-    "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 5, "used": 5, "groups_pulled": 88},
+    "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 101, "used": 5, "taken": 88},
     "Tall Juniper": {"connection": "relay", "delay_ms": 96.0, "received": 64, "used": 17, "choice": "muted"},
     "Rapid Vole": {"received": 31, "rejected": 3, "reason": "not the payload that was announced", "doubted_until": 240.0},
     "Mossy Badger": {"refusal": "runs Waggle 0.3.0, which is newer: update this Waggle to train with it"},
     "Patient Fern": {"refusal": "trains under another charter (5f0c21aa): one of the two must join by the other's invite"},
-    "Silver Birch": {"received": 22, "used": 9, "groups_pulled": 40, "choice": "blocked"},
-    "Humble Newt": {"connection": "gone", "received": 90, "useful": 41, "used": 22, "groups_pulled": 71, "trusted": True},
-    "Immeasurably Thoughtful Hippopotamus": {"model": "a-very-long-name-of-a-model-7B-instruct", "groups_pulled": 3},
+    "Silver Birch": {"received": 22, "used": 9, "taken": 40, "choice": "blocked"},
+    "Humble Newt": {"connection": "gone", "received": 90, "useful": 41, "used": 22, "taken": 71, "trusted": True},
+    "Immeasurably Thoughtful Hippopotamus": {"model": "a-very-long-name-of-a-model-7B-instruct", "taken": 3},
 }  # fmt: skip
 
 
 REFUSALS = {  # groups by peer and reason
-    "Brisk Otter": {"teaches_nothing": 10, "too_long": 2, "unfamiliar": 1},
+    "Brisk Otter": {"teaches_nothing": 44, "too_long": 8, "unfamiliar": 3},
     "Clever Wren": {"teaches_nothing": 96},
 }
 

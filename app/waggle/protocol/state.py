@@ -167,6 +167,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return self.days.utc_offset if self.days is not None else None
 
     @property
+    def takes_first_test(self) -> bool:
+        """Whether the model answers the questions of the test before its first round."""
+        return self.phase == "contributing" and self.test is not None and not self.round and self.stage is None
+
+    @property
     def waits_for_choice(self) -> bool:
         """Whether a person has to choose the model or the swarm before the engine keeps running."""
         questions = (self.changed, self.undecided, self.unavailable)

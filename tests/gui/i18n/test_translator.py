@@ -269,6 +269,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_479, at=0.0)
     assert "12\u202f480" in question_card._time_text(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
+    assert decimal(-0.24, 2) == "\u22120,24"
     assert size(1_200_000) == "1,2 MB"
     short = Message("Needs %1 GB; %3 of the %2 GB that are free may be used", Figure(1234.5, 1), Figure(8, 1), "85%")
     assert "1\u202f234,5 GB" in tr(short)
@@ -281,7 +282,7 @@ def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays()
     peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, used=1248, rejected=2001)
     translator.use("de")
     words = tr(standing_text(peer, 0.0))
-    assert words.endswith("dein Modell nutzte 1\u202f248 seiner 1\u202f234\u202f567 Beispiele, 2\u202f001 mit Regelverstoß.")
+    assert words == "Bewährt. 1\u202f248 seiner 1\u202f234\u202f567 Beispiele genutzt. 2\u202f001 mit Regelverstoß."
     for name in ("a1,248", "1,24", "1,248", "1248,", "1.5"):
         assert tr(Message("%1 is running.", name)) == f"{name} läuft."
 

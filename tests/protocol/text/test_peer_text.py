@@ -15,18 +15,17 @@ NOW = 1000.0
         ({"groups_pulled": 3}, "It takes examples from here; none of its own has come yet."),
         (
             {"received": 4, "useful": 2, "used": 1},
-            "It is asked like any stranger: "
-            "your model could learn from 2 of its 4 examples, "
-            "as the others were all right or all wrong, and used 1 so far, none broke a rule.",
+            "It is asked like any stranger. Used 1 of its 4 examples. "
+            "2 had only right or only wrong answers: nothing to learn. 1 was left out. None broke a rule.",
         ),
         (
             {"received": 1200, "useful": 900, "barren": True},
-            "It is asked like any stranger: most of its examples that were tried here taught nothing, none broke a rule.",
+            "It is asked like any stranger: most of its examples that were tried here taught nothing. None broke a rule.",
         ),
         (
             {"received": 1200, "useful": 960, "used": 900, "rejected": 2, "trusted": True},
-            "Trusted: your model could learn from 960 of its 1,200 examples, "
-            "as the others were all right or all wrong, and used 900, 2 broke a rule.",
+            "Trusted. Used 900 of its 1,200 examples. "
+            "240 had only right or only wrong answers: nothing to learn. 60 were left out. 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),

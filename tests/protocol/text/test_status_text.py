@@ -158,7 +158,13 @@ TABLE = [
     (State(phase="contributing", reach="solo"), "Training", "Training in the swarm begins in a moment.", "pause"),
     (
         State(phase="contributing", reach="solo", test=events.HeldOutProgress(done=3, total=9)),
-        "Training",
+        "Testing",
+        "Training in the swarm begins after a first test.",
+        "pause",
+    ),
+    (
+        State(phase="contributing", reach="connecting", test=events.HeldOutProgress(done=3, total=9)),
+        "Testing",
         "Training in the swarm begins after a first test.",
         "pause",
     ),

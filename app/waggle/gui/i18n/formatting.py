@@ -40,8 +40,8 @@ def figure(number: int) -> str:
 
 
 def decimal(number: float, digits: int) -> str:
-    """0.256 to two digits: "0.26", or "0,26" in German."""
-    return f"{number:.{digits}f}".replace(".", translator.number_format().point)
+    """0.256 to two digits: "0.26", or "0,26" in German; negative ones have a minus sign, which a hyphen is not."""
+    return f"{number:.{digits}f}".translate({ord("."): translator.number_format().point, ord("-"): translator.MINUS})
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -21,6 +21,7 @@ Language = Literal[
     "en", "de", "pl", "pseudo", "mirrored"
 ]  # the last two find words that do not fit and sides that are not mirrored
 NAMES: dict[str, str] = {"en": "English", "de": "Deutsch", "pl": "Polski"}  # each in its own language
+MINUS = "\u2212"
 THIN = "\u202f"  # narrow no-break space: cannot be mistaken for a decimal sign
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 FROM_RIGHT = "\u200f"  # right-to-left mark: what follows is laid out from the right, as in Arabic and Hebrew
@@ -142,7 +143,7 @@ def _form_for(amount: int, singular: str, many: str) -> str:
 def figure_text(number: float, digits: int) -> str:
     """1248.5 to one digit: "1,248.5", or "1 248,5" in German."""
     manner = _active.manner
-    return f"{number:,.{digits}f}".translate({ord(","): manner.thousands, ord("."): manner.point})
+    return f"{number:,.{digits}f}".translate({ord(","): manner.thousands, ord("."): manner.point, ord("-"): MINUS})
 
 
 def _value_text(value: Value) -> str:

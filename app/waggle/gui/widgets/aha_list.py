@@ -29,7 +29,7 @@ def aha_cells(aha: Aha) -> tuple[str, str]:
 
 
 class _AhaDelegate(QStyledItemDelegate):
-    """Draws an entry as its pin, the specialty, and below it who taught it, and the round."""
+    """Draws an entry as its pin, the specialty and the round, and below them whose answer was the first."""
 
     def __init__(self, theme: Theme, ahas: QListWidget) -> None:
         super().__init__(ahas)
@@ -66,9 +66,9 @@ class _AhaDelegate(QStyledItemDelegate):
         apart = small.horizontalAdvance(when)
         align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         for role, tone, metrics, place, words in (
-            ("label", "text", label, line, specialty),
-            ("small", "text_soft", small, below.adjusted(0, 0, -apart - GAP, 0), who),
-            ("small", "text_soft", small, below.adjusted(below.width() - apart, 0, 1, 0), when),
+            ("label", "text", label, line.adjusted(0, 0, -apart - GAP, 0), specialty),
+            ("small", "text_soft", small, line.adjusted(line.width() - apart, 0, 1, 0), when),
+            ("small", "text_soft", small, below, who),
         ):
             painter.setFont(theme.font(role))
             painter.setPen(theme.colour(tone))
@@ -120,7 +120,7 @@ class AhaList(QListWidget):
             specialty, whose = aha_cells(aha)
             taught = bool(aha.origin)
             who = (
-                tr("after %1 was right").replace("%1", short_name(aha.name, aha.origin, self._several))
+                tr("%1 was right first").replace("%1", short_name(aha.name, aha.origin, self._several))
                 if taught
                 else tr("found by itself")
             )

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from waggle.core.message import Figure, Message
+from waggle.core.message import Figure, Message, counted, in_turn
 from waggle.protocol.events import PeerInfo
 
 Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]
@@ -31,36 +31,39 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
         case "doubted":
             return Message("It broke a rule (%1): it is asked again in %2.", peer.reason, _duration(peer.doubted_until - now))
         case "trusted":
-            return Message("Trusted: %1, %2.", _used_text(peer), _rejected_text(peer))
+            return in_turn(Message("Trusted."), *_used_texts(peer), _rejected_text(peer))
         case "plain":
             return _plain_text(peer)
 
 
 def _plain_text(peer: PeerInfo) -> Message:
     if peer.barren:
-        return Message(
-            "It is asked like any stranger: most of its examples that were tried here taught nothing, %1.", _rejected_text(peer)
-        )
+        barren = Message("It is asked like any stranger: most of its examples that were tried here taught nothing.")
+        return in_turn(barren, _rejected_text(peer))
     if peer.received:
-        return Message("It is asked like any stranger: %1 so far, %2.", _used_text(peer), _rejected_text(peer))
+        return in_turn(Message("It is asked like any stranger."), *_used_texts(peer), _rejected_text(peer))
     if peer.groups_pulled:
         return Message("It takes examples from here; none of its own has come yet.")
     return Message("Nothing was exchanged with it yet.")
 
 
-def _used_text(peer: PeerInfo) -> Message:
-    if peer.used <= peer.useful < peer.received:  # the others were right or wrong throughout, so there was nothing to learn
-        return Message(
-            "your model could learn from %1 of its %2 examples, as the others were all right or all wrong, and used %3",
-            Figure(peer.useful),
-            Figure(peer.received),
-            Figure(peer.used),
+def _used_texts(peer: PeerInfo) -> tuple[Message, ...]:
+    """How many of its examples were used, and what became of the others: the numbers add up to those received."""
+    texts = [Message("Used %1 of its %2 examples.", Figure(peer.used), Figure(peer.received))]
+    if peer.used <= peer.useful < peer.received:
+        words = counted(
+            peer.received - peer.useful,
+            "%n had only right or only wrong answers: nothing to learn.",
+            "%n had only right or only wrong answers: nothing to learn.",
         )
-    return Message("your model used %1 of its %2 examples", Figure(peer.used), Figure(peer.received))
+        texts.append(words)
+    if left_out := max(0, min(peer.useful, peer.received) - peer.used):
+        texts.append(counted(left_out, "%n was left out.", "%n were left out."))
+    return tuple(texts)
 
 
 def _rejected_text(peer: PeerInfo) -> Message:
-    return Message("%1 broke a rule", Figure(peer.rejected)) if peer.rejected else Message("none broke a rule")
+    return Message("%1 broke a rule.", Figure(peer.rejected)) if peer.rejected else Message("None broke a rule.")
 
 
 def _duration(seconds: float) -> Message:

@@ -273,8 +273,16 @@ def _contributing_sentence(state: State) -> Sentence:
     says = Message("Training in %1, round %2.", swarm, round_number(state.round))
     if not state.round and state.stage is None:  # the first test comes before the first round
         says = Message("Training in %1 begins in a moment.", swarm)
-        if state.test is not None:
-            says = Message("Training in %1 begins after a first test.", swarm)
+    if state.takes_first_test:
+        says = Message("Training in %1 begins after a first test.", swarm)
+    status = _company_sentence(state, says)
+    if state.takes_first_test:
+        return msgspec.structs.replace(status, word=Message("Testing"), tone="accent", sign="on")
+    return status
+
+
+def _company_sentence(state: State, says: Message) -> Sentence:
+    """With whom this node trains, or what keeps it from the others."""
     doing = TESTING if state.test is not None else DOING[state.stage or STAGES[0]]
     addresses = counted(state.seeds_tried, "%n address", "%n addresses")
     if state.reach == "connecting":

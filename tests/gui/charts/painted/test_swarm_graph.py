@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRectF, Qt, QTimer
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPaintEvent
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -14,7 +15,16 @@ from gui.recorded import ready
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
-from waggle.gui.charts.painted.swarm_graph_layout import AROUND, LONGEST, MOST, most_active_peers, outer_ring, place_peers
+from waggle.gui.charts.painted.swarm_graph_layout import (
+    AROUND,
+    FASTEST,
+    LONGEST,
+    MOST,
+    most_active_peers,
+    outer_ring,
+    place_peers,
+    ring_of,
+)
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.settings_store import SettingsStore
@@ -200,10 +210,11 @@ def test_whoever_is_faster_stands_nearer_in_every_direction(width: int, height: 
     across, down = outer_ring(rect)
     assert max(across / down, down / across) <= LONGEST + 1e-9
     crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=20.0 * i) for i in range(10)]
-    way = {
-        placed.peer.id: math.hypot((placed.place.x() - width / 2) / across, (placed.place.y() - height / 2) / down)
-        for placed in place_peers(most_active_peers(crowd, NOW), rect)
-    }
+    way = {}
+    for placed in place_peers(most_active_peers(crowd, NOW), rect):
+        x, y = placed.place.x() - width / 2, placed.place.y() - height / 2
+        rings = [(share / 1000, *ring_of(share / 1000, (across, down))) for share in range(round(1000 * FASTEST), 1001)]
+        way[placed.peer.id] = next(share for share, wide, high in rings if math.hypot(x / wide, y / high) <= 1 + 1e-9)
     assert sorted(way, key=lambda peer: way[peer]) == [peer.id for peer in crowd]
 
 
@@ -214,6 +225,26 @@ def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(theme: Theme, pictur
             for placed in place_peers(most_active_peers(crowd, NOW), QRectF(0, 0, 600, height)):
                 line = placed.radius + AROUND + 1
                 assert line <= placed.place.y() <= height - line, (count, height)
+
+
+def test_no_name_moves_when_a_peer_is_chosen_whose_name_has_room(theme: Theme, picture: Counted, qtbot: QtBot) -> None:
+    crowd = [replace(OTTER, id=f"p{i}", name=f"Peer number {i}", used=i, delay_ms=40.0 * i) for i in range(16)]
+    picture.resize(500, 170)
+    picture.show_state(state_of(ready(), *(events.PeerChanged(peer=peer, at=NOW) for peer in crowd)), NOW)
+    qtbot.waitUntil(lambda: len(picture._around) == len(crowd))
+    metrics = QFontMetricsF(theme.font("caption"))
+    before = picture.name_places(metrics)
+    nameless = {peer.id for peer in crowd} - before.keys()
+    assert before
+    assert nameless, "some have no room"
+    for peer in crowd:
+        picture.mark(peer.id)
+        named = picture.name_places(metrics)
+        assert peer.id in named
+        if peer.id not in nameless:
+            assert named == before
+    boxes = [box for box, _ in before.values()]
+    assert not any(box.intersects(other) for box, other in combinations(boxes, 2))
 
 
 def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: TellWindow, qtbot: QtBot) -> None:

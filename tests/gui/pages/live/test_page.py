@@ -14,7 +14,7 @@ from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
-from waggle.gui.pages.live.page import ALL_ANSWERS, LivePage
+from waggle.gui.pages.live.page import ALL_ANSWERS, NOTHING, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard, merged_answers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.state.story.feed_pacing import LINGER, SHORTEST_STAY, learned_from_first
@@ -296,7 +296,7 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
 def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
     swift.judge()
     names = [(card.accessibleName(), card._reader.accessibleName(), card._more.accessibleName()) for card in swift.feed._cards]
-    assert names[:2] == [(f"You: {q}", f"Show answers: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
+    assert names[:2] == [(f"You: {q}", f"Show full answers: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
     assert swift.feed._cards[1]._reader.accessibleName() == "Show less: Which, 1 or 1?"
 
@@ -443,6 +443,7 @@ def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, pha
     live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
-    assert live.stage._scene._empty.text() == f"Questions and answers appear here {when}."
-    live.show_view(ALL_ANSWERS)
-    assert live.answers.feed._empty.text() == f"Questions and answers appear here {when}."
+    for view in (STAGE, ALL_ANSWERS):
+        live.show_view(view)
+        assert live._views.currentIndex() == NOTHING
+        assert live.nothing.when.text() == f"Questions and answers appear here {when}."

@@ -12,8 +12,9 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import PEERS, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import EngineHost, PageContext
-from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
+from waggle.gui.pages.live.page import ALL_ANSWERS, NOTHING, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
+from waggle.gui.pages.live.round_stepper import SHORTEST_LINK
 from waggle.gui.state.story.stage import DWELL, LINGER
 from waggle.gui.theme.theme import LessMotion, Theme
 from waggle.protocol import events
@@ -88,12 +89,13 @@ def theatre(window_told: TellWindow) -> Theatre:
 
 
 def test_live_opens_on_a_question_with_its_tries_merged_and_its_lesson(theatre: Theatre) -> None:
-    assert theatre.live._views.currentWidget() is theatre.view
+    assert theatre.live._views.currentIndex() == NOTHING
     otter = events.ShownGroup(
         key="p/1", specialty="Fractions", question="Simplify 4/6. Give only the fraction.", completions=(completion("2/3", 1.0),)
     )
     theatre.take(events.PeerGroupsArrived(origin=PEERS[0][0], name="Brisk Otter", round=1, model="m", groups=(otter,)))
     theatre.play(0, "Simplify 2/4.", lessons=("p/1",))
+    assert theatre.live._views.currentWidget() is theatre.view
     assert theatre.asks == "Simplify 2/4."
     assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right. 1 × 1/3: wrong"
     assert theatre.scene._lesson.text() == "Your model learned from 1 question of its own and 1 example from Brisk Otter."
@@ -176,12 +178,53 @@ def test_before_the_first_round_the_parts_of_the_start_stand_above_and_an_exampl
     window_told: TellWindow, qtbot: QtBot
 ) -> None:
     theatre = Theatre(window_told([events.Preparing(part="Loading the model", done=2, parts=5)]))
-    stepper, scene = theatre.live._stepper, theatre.scene
+    stepper, nothing = theatre.live._stepper, theatre.live.nothing
     assert stepper.accessibleName() == "Looking for the model, Starting the answer checker, Loading the model"
-    assert scene._empty.text() == "Questions and answers appear here as soon as the first round begins."
-    with qtbot.waitSignal(theatre.view.example_wanted):
-        qtbot.mouseClick(scene._example, Qt.MouseButton.LeftButton)
-    assert scene.height() > theatre.view._area.viewport().height() - 40, "it fills the page"
+    assert (nothing.says.text(), theatre.says) == ("Loading the model.", ""), "it is said once"
+    assert nothing.when.text() == "Questions and answers appear here as soon as the first round begins."
+    with qtbot.waitSignal(theatre.live.context.requests.example):
+        qtbot.mouseClick(nothing._example, Qt.MouseButton.LeftButton)
+    assert nothing.height() > theatre.live._views.height() - 40, "it fills the page"
+
+
+def test_while_the_first_test_runs_both_views_show_how_far_it_is(theatre: Theatre) -> None:
+    theatre.take(events.HeldOutProgress(done=96, total=270))
+    live, nothing = theatre.live, theatre.live.nothing
+    for view in (STAGE, ALL_ANSWERS):
+        live.show_view(view)
+        assert nothing.isVisible()
+        assert (nothing.says.text(), nothing.test.text()) == (
+            "Your model is taking its first test.",
+            "96 of 270 questions answered.",
+        )
+        assert nothing.bar.value() == round(nothing.bar.maximum() * 96 / 270)
+        assert not any(control.isVisible() for control in live.answers.controls), "there is nothing to filter or to freeze"
+    assert theatre.window.status._word.words() == "Testing"
+    theatre.play(0)
+    assert not nothing.isVisible()
+    assert all(control.isVisible() for control in live.answers.controls)
+
+
+def test_the_steps_are_of_the_running_round_and_the_card_is_of_one_that_is_finished(theatre: Theatre) -> None:
+    theatre.play(0)
+    assert theatre.scene._round.words() == "Round 1, finished"
+    blank = events.ShownGroup(key="me/1", specialty="Fractions", question="1?", completions=())
+    theatre.take(events.QuestionsDrawn(round=1, epoch=0, groups=(blank,), group_size=2))
+    assert theatre.live._stepper.accessibleName().startswith("Round 2: ")
+    assert theatre.says == "Round 2 is running. Below: round 1, finished"
+
+
+def test_every_step_of_the_start_is_linked_to_the_next_one(theatre: Theatre) -> None:
+    stepper = theatre.live._stepper
+    for done in range(5):
+        stepper.show_state(State(preparing=events.Preparing(part="Loading the model", done=done, parts=5)))
+        for width in (1440, 1112, 862):
+            stepper.resize(width, stepper.height())
+            widths, bare = stepper.widths()
+            spare = [
+                wide - stepper._needed_width(step.title, step.words) for wide, step in zip(widths, stepper._steps, strict=True)
+            ]
+            assert bare or min(spare[:-1]) > SHORTEST_LINK + 6, (done, width)
 
 
 def test_what_failed_can_be_tried_again_from_here(theme: Theme, qtbot: QtBot) -> None:
@@ -222,6 +265,7 @@ def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre
 
 def test_it_never_changes_under_the_pointer_or_the_focus(theatre: Theatre, qtbot: QtBot) -> None:
     theatre.play(0)
+    QApplication.processEvents()
     middle = theatre.scene.mapTo(theatre.window, theatre.scene.rect().center())
     QTest.mouseMove(theatre.window.windowHandle(), middle)
     QApplication.processEvents()

@@ -21,7 +21,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.peers.page import HIGHEST, PeersPage
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
 from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
@@ -287,6 +287,14 @@ def test_the_band_is_high_enough_for_every_line_of_the_reach(window_told: TellWi
     assert page._band.contentsRect().contains(page._reach.geometry())
 
 
+def test_the_picture_of_few_peers_is_no_higher_than_it_is_read(window_told: TellWindow, theme: Theme, qapp: QApplication) -> None:
+    for story in ([ready(), events.PhaseChanged(phase="contributing", round=1, at=NOW)], met(OTTER, WREN)):
+        page, _ = page_of(window_told(story, 1440, 900))
+        for _ in range(3):
+            qapp.processEvents()
+        assert page._band.height() == theme.px(HIGHEST)
+
+
 def test_an_engine_behind_a_pipe_mutes_and_refuses(
     window_told: TellWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,8 +377,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
     tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
-        "Not learned from, among others: 10 examples taught nothing new, 1 example was too long for your model. "
-        "Dropped because it broke a rule: reserved question (3)."
+        "Left out: 10 taught nothing new, 1 was too long for your model. Dropped because it broke a rule: reserved question (3)."
     )
     page.choose(WREN.id)
     assert page._strip._refusals.isHidden(), "of another peer"
@@ -380,13 +387,13 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     translator.use("de")
     window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
     page, _ = page_of(window, OTTER.id)
-    words = "Nicht daraus gelernt, unter anderem: 2 Beispiele hatten ungewöhnlichen Text, 1 Beispiel lehrte nichts Neues."
+    words = "Ausgelassen: 2 mit ungewöhnlichem Text, 1 lehrte nichts Neues."
     assert page._strip._refusals.text() == words
     assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 
 
 def test_every_reason_of_a_selection_has_words() -> None:
-    assert all(group_words(reason.value, 2).startswith("2 examples ") for reason in Reason)
+    assert all(group_words(reason.value, 2).startswith("2 ") for reason in Reason)
     assert not any(group_words(fault, 2) for fault in Fault)
 
 

@@ -49,7 +49,7 @@ def test_first_right_answers_stand_beside_the_charts_newest_first(page: tuple[Ma
     count = len(progress._state.ahas)
     lines = progress._ahas.item(0).text().split("\n")
     assert progress._ahas.count() == count
-    assert lines[:2] == [f"{count}  Chain sum", "after Brisk Otter was right"]
+    assert lines[:2] == [f"{count}  Chain sum", "Brisk Otter was right first"]
     assert lines[2].startswith(f"Round {progress._state.ahas[-1].round + 1}, ")
     assert progress._ahas.item(1).text().split("\n")[:2] == [f"{count - 1}  Fractions", "found by itself"]
     assert progress._pins.isVisible()

@@ -49,6 +49,7 @@ class RoundStrip(QAbstractSlider):
         if (tuple(scenes), place) == (self._scenes, self.value()):
             return
         self._scenes = tuple(scenes)
+        self.setMaximumWidth(2 * RING + max(1, len(scenes)) * self._theme.px(WIDEST))
         with QSignalBlocker(self):
             self.setRange(0, max(0, len(scenes) - 1))
             self.setValue(place)
@@ -106,7 +107,7 @@ class RoundStrip(QAbstractSlider):
         return QSize(self._theme.px(200), self.height())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._theme.px(120), self.height())
+        return QSize(min(self._theme.px(120), self.maximumWidth()), self.height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -7,7 +7,7 @@ import heapq
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, QTimer, Signal
@@ -22,11 +22,10 @@ from waggle.gui.charts.painted.swarm_graph_layout import (
     GraphPeer,
     PlacedPeer,
     most_active_peers,
-    nearest_share,
     outer_ring,
     place_peers,
     point_on_edge,
-    stretched,
+    ring_of,
 )
 from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
@@ -40,8 +39,13 @@ MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may
 FRAME_MS = 16
 APART = 0.28  # seconds between two groups of one flow
 WHOLE_NAME = 260  # pixels of a name where there is room
+MINE = 25  # pixels: radius of this node
+SHIFTED = 8  # pixels that a name above or below an avatar reaches beyond its middle, where it stands aside
+BELOW = 36  # pixels from the middle to the words below this node
 COUNT_MS = 4000  # how long a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
+
+NamePlace = tuple[QRectF, str]  # the room of a name, and as much of it as is drawn
 
 
 class MovingGroup(msgspec.Struct, frozen=True):
@@ -69,7 +73,7 @@ def flow_words(flow: Flow, state: State) -> str:
 class SwarmGraph(PaintedChart):
     """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key.
 
-    `nobody` stands below the rings while there is no peer.
+    `nobody` stands below this node while there is no peer.
     """
 
     chosen = Signal(str)
@@ -208,14 +212,14 @@ class SwarmGraph(PaintedChart):
             painter.drawRoundedRect(place.adjusted(1, 1, -1, -1), 8, 8)
 
     def _draw_still(self, painter: QPainter, place: QRectF) -> None:
-        if not self._peers:
-            place = self._say_nobody(painter, place)
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self.theme.colour("border"), 1))
-        across, down = outer_ring(place, named=bool(self._peers))
-        for share in (stretched(INNER_RING, nearest_share(down, across)), 1.0):
-            painter.drawEllipse(centre, across * share, down * share)
+        outer = outer_ring(place, named=bool(self._peers))
+        for reach in (INNER_RING, 1.0):
+            painter.drawEllipse(centre, *ring_of(reach, outer))
+        if not self._peers:
+            self._say_nobody(painter, place)
         self._around = place_peers(self._peers, place)
         for node in self._around:
             self._draw_edge(painter, centre, node)
@@ -230,7 +234,7 @@ class SwarmGraph(PaintedChart):
         self._names(painter)
         painter.setPen(QPen(self.theme.colour("surface"), 5))
         painter.setBrush(self.theme.colour("accent"))
-        painter.drawPolygon(hexagon(centre.x(), centre.y(), 25))
+        painter.drawPolygon(hexagon(centre.x(), centre.y(), MINE))
         draw_avatar(painter, self.theme, self._me, centre, 19, mine=True)
         if self._more:
             painter.setFont(self.theme.font("caption"))
@@ -238,14 +242,14 @@ class SwarmGraph(PaintedChart):
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
-    def _say_nobody(self, painter: QPainter, place: QRectF) -> QRectF:
-        """Say below that nobody is here; the room that remains for the rings."""
+    def _say_nobody(self, painter: QPainter, place: QRectF) -> None:
+        """Say below this node that nobody is here."""
         painter.setFont(self.theme.font("small"))
+        room = place.adjusted(0, place.height() / 2 + BELOW, 0, 0)
+        centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
+        painter.fillRect(painter.boundingRect(room, centred, self.nobody).adjusted(-6, -2, 6, 2), self.theme.colour("surface"))
         painter.setPen(self.theme.colour("text_soft"))
-        centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom | Qt.TextFlag.TextWordWrap
-        words = painter.boundingRect(place, centred, self.nobody)
-        painter.drawText(place, centred, self.nobody)
-        return place.adjusted(0, 0, 0, -words.height())
+        painter.drawText(room, centred, self.nobody)
 
     def _draw_edge(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
@@ -259,36 +263,54 @@ class SwarmGraph(PaintedChart):
         painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Draw the names that find room, those of most use first; the name of the selected peer is always drawn."""
+        """Draw the names that have room; that of the selected peer always."""
         font = self.theme.font("caption")
-        metrics, high = QFontMetricsF(font), self.theme.px(18)
         painter.setFont(font)
-        occupied = [(node.peer.id, _box(node.place, node.radius)) for node in self._around]
-        for node in sorted(self._around, key=lambda node: (node.peer.id != self._marked, node.peer.place)):
-            if not node.peer.named and node.peer.id != self._marked:
-                continue
-            beside = self._room_beside(node)
-            others = [other for peer, other in occupied if peer != node.peer.id]
-            box = None
-            for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
-                words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
-                if words != node.peer.name and room < NAME_ROOM and node.peer.id != self._marked:
-                    continue  # the beginning of a name says little
-                boxes = self._name_boxes(node, metrics.horizontalAdvance(words) + 2, high)
-                free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
-                clear = (box for box in free if not self._is_crossed(_ground(box), node))
-                box = next(clear, next(iter(free), None))
-                if box is not None:
-                    break
-            if box is None and node.peer.id == self._marked:
-                box = boxes[0]
-            if box is None:
-                continue
-            ground = _ground(box)
-            occupied.append(("", ground))
-            painter.fillRect(ground, self.theme.colour("surface"))
-            painter.setPen(self.theme.colour("text_faint" if node.peer.faded else "text_soft"))
+        faded = {node.peer.id for node in self._around if node.peer.faded}
+        for peer, (box, words) in self.name_places(QFontMetricsF(font)).items():
+            painter.fillRect(_ground(box), self.theme.colour("surface"))
+            painter.setPen(self.theme.colour("text_faint" if peer in faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
+
+    def name_places(self, metrics: QFontMetricsF) -> dict[str, NamePlace]:
+        """Where the names of peers stand, by id: those of most use choose first, whoever is selected, so that none jumps.
+
+        One of the selected peer that found no room takes that of others.
+        """
+        avatars = [(node.peer.id, _box(node.place, node.radius - 3)) for node in self._around]  # a hexagon has no corners there
+        avatars.append(("", _box(QRectF(self.rect()).center(), MINE)))
+        placed: dict[str, NamePlace] = {}
+        for node in sorted(self._around, key=lambda node: node.peer.place):
+            if node.peer.named and (name := self._name_place(node, metrics, avatars, placed)):
+                placed[node.peer.id] = name
+        marked = next((node for node in self._around if node.peer.id == self._marked), None)
+        if marked is not None and self._marked not in placed:
+            box, words = self._name_place(marked, metrics, avatars, {}) or self._any_place(marked, metrics)
+            placed = {peer: name for peer, name in placed.items() if not _ground(name[0]).intersects(_ground(box))}
+            placed[self._marked] = box, words
+        return placed
+
+    def _name_place(
+        self, node: PlacedPeer, metrics: QFontMetricsF, avatars: Sequence[tuple[str, QRectF]], placed: Mapping[str, NamePlace]
+    ) -> NamePlace | None:
+        """Where the name of a peer has room, and as much of it as has; None: nowhere."""
+        others = [*(box for peer, box in avatars if peer != node.peer.id), *(_ground(box) for box, _ in placed.values())]
+        beside = self._room_beside(node)
+        for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
+            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
+            if words != node.peer.name and room < NAME_ROOM:
+                continue  # the beginning of a name says little
+            boxes = self._name_boxes(node, metrics.horizontalAdvance(words) + 2)
+            free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
+            clear = (box for box in free if not self._is_crossed(_ground(box), node))
+            if (box := next(clear, next(iter(free), None))) is not None:
+                return box, words
+        return None
+
+    def _any_place(self, node: PlacedPeer, metrics: QFontMetricsF) -> NamePlace:
+        """Where the name of a peer stands that has room nowhere."""
+        words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
+        return self._name_boxes(node, metrics.horizontalAdvance(words) + 2)[0], words
 
     def _is_crossed(self, box: QRectF, node: PlacedPeer) -> bool:
         """Whether the edge to another peer runs through a box."""
@@ -302,17 +324,18 @@ class SwarmGraph(PaintedChart):
                 return True
         return False
 
-    def _name_boxes(self, node: PlacedPeer, width: float, high: float) -> list[QRectF]:
-        """Where the name of a peer may stand, the best first: on its outer side, below and above, and on its inner side."""
-        x, y = node.place.x(), node.place.y()
+    def _name_boxes(self, node: PlacedPeer, width: float) -> list[QRectF]:
+        """Where the name of a peer may stand, the best first: on its outer side, above or below it, and on its inner side."""
+        x, y, high = node.place.x(), node.place.y(), self.theme.px(18)
         sides = [x + 19, x - 17 - width]
         outer, inner = sides if node.right else reversed(sides)
-        across = [outer, x - width / 2, x - width / 2, inner]
-        below = node.radius + (AROUND + 2 if node.peer.id == self._marked else 1)
-        down = [y - high / 2, y + below, y - below - high, y - high / 2]
-        boxes = [QRectF(*corner, width, high) for corner in zip(across, down, strict=True)]
-        first, *others = boxes
-        inside = QRectF(self.rect())
+        away = node.radius + 2  # the line around a selected one still is clear of the letters
+        level, above, below = y - high / 2, y - away - high, y + away
+        ends = (above, below) if y < self.height() / 2 else (below, above)
+        aside = x - SHIFTED if node.right else x + SHIFTED - width
+        corners = [(outer, level), *((start, end) for end in ends for start in (x - width / 2, aside)), (inner, level)]
+        first, *others = [QRectF(*corner, width, high) for corner in corners]
+        inside = QRectF(self.rect()).adjusted(0, 2 - AROUND, 0, AROUND - 2)  # letters are lower than their line
         return [first, *(box for box in others if inside.contains(box))]
 
     def _room_beside(self, node: PlacedPeer) -> float:

@@ -19,11 +19,12 @@ from waggle.protocol.events import PeerInfo
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 SLOW = 200.0  # ms of delay on the outer ring
 FASTEST, INNER_RING = 0.42, 0.56  # shares of the outer ring: no delay, and the inner ring
-NAME_ROOM = 116  # pixels of a name
+NAME_ROOM, NAME_HIGH = 116, 18  # pixels of a name
 NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
-LONGEST = 2.2  # times as long as wide: the rings at most
+LOWEST = 48.0  # pixels: half of the rings' height at least
+LONGEST = 4.0  # times as long as wide: the rings at most
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
-LARGEST, AROUND = 13.0, 4.0  # pixels: radius of an avatar, and margin of the outline of the selected one
+LARGEST, SMALLER, AROUND = 13.0, 11.0, 4.0  # pixels: radius of an avatar, where there is little room, and the outline around it
 
 
 class GraphPeer(msgspec.Struct, frozen=True):
@@ -58,22 +59,19 @@ def radius_share(peer: PeerInfo) -> float:
 
 
 def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
-    """Half axes of the outer ring, with room beside it for names if it is `named`, and above and below for a selected avatar."""
-    down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
-    across = rect.width() * 0.42
+    """Half axes of the outer ring, with room around it for names if it is `named`."""
+    across, down = rect.width() * 0.42, rect.height() * 0.42
     if named:
         across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM))
+        down = max(LOWEST, min(down, rect.height() / 2 - LARGEST - NAME_HIGH))
     return min(across, LONGEST * down), min(down, LONGEST * across)
 
 
-def nearest_share(down: float, across: float) -> float:
-    """The share of the outer ring at which the fastest peers stand: the same in every direction, and clear of the centre."""
-    return min(0.85, max(FASTEST, NEAREST / min(down, across)))
-
-
-def stretched(reach: float, nearest: float) -> float:
-    """A share of the outer ring, from `nearest` instead of FASTEST on."""
-    return nearest + (1 - nearest) * (reach - FASTEST) / (1 - FASTEST)
+def ring_of(reach: float, outer: tuple[float, float]) -> tuple[float, float]:
+    """Half axes of the ring on which peers of this reach stand: between the outer one, and the nearest clear of the centre."""
+    part = (reach - FASTEST) / (1 - FASTEST)
+    across, down = ((1 - part) * min(0.85 * axis, max(FASTEST * axis, NEAREST)) + part * axis for axis in outer)
+    return across, down
 
 
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:
@@ -113,13 +111,13 @@ def angles(count: int, flat: float, parts: int = 360) -> list[float]:
 
 def place_peers(peers: Sequence[GraphPeer], rect: QRectF) -> list[PlacedPeer]:
     """Place peers around the centre: smaller if there are many, and smaller the longer one was not seen."""
-    across, down = outer_ring(rect)
-    full, nearest = LARGEST if len(peers) <= 20 else 11.0, nearest_share(down, across)
+    outer = outer_ring(rect)
+    full = LARGEST if len(peers) <= 20 and outer[1] >= NEAREST else SMALLER
     placed = []
-    for peer, angle in zip(peers, angles(len(peers), down / across), strict=True):
+    for peer, angle in zip(peers, angles(len(peers), outer[1] / outer[0]), strict=True):
+        across, down = ring_of(peer.reach, outer)
         step = QPointF(across * math.cos(angle), down * math.sin(angle))
-        share = stretched(peer.reach, nearest)
-        placed.append(PlacedPeer(peer, rect.center() + step * share, full * (1 - 0.1 * peer.age), step.x() >= 0))
+        placed.append(PlacedPeer(peer, rect.center() + step, full * (1 - 0.1 * peer.age), step.x() >= 0))
     return placed
 
 
@@ -127,4 +125,4 @@ def point_on_edge(centre: QPointF, node: PlacedPeer, share: float) -> QPointF:
     """A point on the edge between this node (share 0) and a peer (1), clear of both avatars."""
     way = node.place - centre
     length = max(1.0, math.hypot(way.x(), way.y()))
-    return centre + way * ((INNER + (length - INNER - OUTER) * share) / length)
+    return centre + way * ((INNER + max(0.0, length - INNER - OUTER) * share) / length)

@@ -41,17 +41,23 @@ class AllAnswers(QWidget):
         self.setLayout(column((self.feed, 1), gap=0))
         self._offer(())
 
-    def show_state(self, state: State, now: float, *, empty: str) -> None:
-        """`empty` says when the first card comes."""
+    def show_state(self, state: State, now: float) -> None:
         known = [info.title for info in state.ready.specialties] if state.ready else []
         self._offer(tuple(dict.fromkeys([*known, *(card.specialty for card in state.cards)]))[:SPECIALTIES])
         self.pace.take(state.cards, self.feed.hold_reason())
         chosen = [item for item in self.pace.cards if OWNER_FILTERS[self.whose.index](item)]
         if self._specialty:
             chosen = [item for item in chosen if item.specialty == self._specialty]
-        if state.cards and (self._specialty or self.whose.index):
-            empty = tr("Nothing here for this choice yet.")
-        self.feed.show_cards(chosen[:MOST], state, now, empty=empty)
+        self.feed.show_cards(chosen[:MOST], state, now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no card at all, whatever is chosen."""
+        return not self.pace.cards
+
+    def is_behind(self, number: int) -> bool:
+        """Whether no own card is of this round."""
+        return not any(item.mine and item.round >= number for item in self.pace.cards)
 
     @property
     def has_more(self) -> bool:

@@ -23,11 +23,10 @@ class Feed(ScrollArea):
     """At most MOST cards, newest on top; the widgets are reused."""
 
     def __init__(self, theme: Theme) -> None:
-        empty = text(theme, "", "body", "soft", wrap=True)
-        empty_card = card(empty)
+        empty_card = card(text(theme, tr("Nothing here for this choice yet."), "body", "soft", wrap=True))
         box = column(empty_card, None, gap=theme.space["base"])
         super().__init__(box)
-        self._theme, self._box, self._empty, self._empty_card = theme, box, empty, empty_card
+        self._theme, self._box, self._empty_card = theme, box, empty_card
         self._cards: list[QuestionCard] = []
         self._opened: set[str] = set()
         self._later = QTimer(self)
@@ -41,9 +40,8 @@ class Feed(ScrollArea):
         self._box.setSpacing(gap)
         self.set_edges(edge, self._theme.space["page"])
 
-    def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
+    def show_cards(self, cards: Sequence[Card], state: State, now: float) -> None:
         self._pending = cards, state, now
-        self._empty.setText(empty)
         self._empty_card.setVisible(not cards)
         self._show()
 

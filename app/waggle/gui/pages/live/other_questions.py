@@ -88,11 +88,14 @@ class OtherQuestions(QWidget):
         self._measured: object = None  # the cards and width for which `_usual` was measured
         self._usual: list[int] = []  # pixels of the tries of each card in their usual size
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
+        effects = (("up", "accent_text", tr("made likelier")), ("dip", "text_faint", tr("made less likely")))
+        key = [row(Icon(theme, sign, ink, 14), text(theme, words, "caption", "soft"), gap=4) for sign, ink, words in effects]
+        self._key = as_widget(row(*key, gap=14))
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
         for line in self._lines:
             line.pressed.connect(self.chosen)
         self.missing = 0  # questions that have no line
-        self.setLayout(column(self._title, *self._lines, gap=GAP))
+        self.setLayout(column(row(self._title, None, self._key), *self._lines, gap=GAP))
 
     def show_cards(self, cards: Sequence[Card]) -> None:
         if (newest := tuple(cards[:MOST])) == self._cards:
@@ -117,6 +120,7 @@ class OtherQuestions(QWidget):
         count = count if count >= FEWEST else 0
         self.missing = len(lines) - count
         opened = self._opened(lines[:count], room - count * each) if count else set[int]()
+        self._key.setVisible(any(any(self._cards[place].effects) for place in opened))
         self.setVisible(bool(count))
         for place, line in enumerate(self._lines):
             line.tries.setVisible(place in opened)

@@ -1,4 +1,4 @@
-"""The page Live: the steps of the round, and below them one question on a stage, or the feed of all answers."""
+"""The page Live: the steps of the round, and below them a question on a stage, the feed of all answers, or why there is none."""
 
 from msgspec.structs import replace
 from PySide6.QtCore import QTimer
@@ -9,24 +9,24 @@ from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.live.all_answers import AllAnswers
+from waggle.gui.pages.live.nothing_yet import NothingYet
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
-from waggle.gui.state.story.learning_story import test_words
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
 
 AGAIN_MS = 250  # between two checks whether what waits may be shown
 LIVE = "live"
-STAGE, ALL_ANSWERS = range(2)  # the views
+STAGE, ALL_ANSWERS, NOTHING = range(3)  # the views; a person chooses between the first two
 
 
 class LivePage(Page):
-    """For watching: its one primary button starts an engine that failed. Offers a recorded example while there are no cards."""
+    """For watching: its one primary button starts an engine that failed."""
 
     spreads = True
 
@@ -43,22 +43,21 @@ class LivePage(Page):
         self._view.chosen.connect(self._choose_view)
         self._retry = Button(theme, tr("Try again"), "primary", "play")
         self._retry.clicked.connect(context.requests.engine_start)
-        self._example = Button(theme, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(context.requests.example)
-        self.stage, self.answers = StageView(theme), AllAnswers(theme)
+        self.stage, self.answers, self.nothing = StageView(theme), AllAnswers(theme), NothingYet(theme)
         self.stage.choice_changed.connect(self._redraw)
         self.stage.all_wanted.connect(lambda: self._choose_view(ALL_ANSWERS))
-        self.stage.example_wanted.connect(context.requests.example)
+        self.nothing.example_wanted.connect(context.requests.example)
         self.answers.choice_changed.connect(self._redraw)
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
         self._head = column(
-            page_header(theme, tr("Live"), self._line, self._view, self._retry, self._example, *self.answers.controls),
+            page_header(theme, tr("Live"), self._line, self._view, self._retry, *self.answers.controls),
             card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
         self._views.setMinimumHeight(1)  # so that the header keeps its height
-        for view in (self.stage, self.answers):
+        self._around = column((self.nothing, 1), gap=0)
+        for view in (self.stage, self.answers, as_widget(self._around)):
             self._views.addWidget(view)
         self._box = column(self._head, (self._views, 1), gap=0)
         self.setLayout(self._box)
@@ -70,6 +69,7 @@ class LivePage(Page):
         self._head.setSpacing(gap)
         self.answers.feed.set_margins(edge, gap)
         self.stage.arrange(edge, gap)
+        self._around.setContentsMargins(edge, 0, edge, gap)
 
     def _choose_view(self, view: int) -> None:
         self.context.views[LIVE] = view
@@ -78,9 +78,6 @@ class LivePage(Page):
     def show_view(self, view: int) -> None:
         """Show the stage or all answers."""
         self._view.mark(view)
-        self._views.setCurrentIndex(view)
-        for control in self.answers.controls:
-            control.setVisible(view == ALL_ANSWERS)
         self._redraw()
 
     def show_state(self, state: State, now: float) -> None:
@@ -91,11 +88,15 @@ class LivePage(Page):
         state = self._state
         on_stage = self._view.index == STAGE
         view: StageView | AllAnswers = self.stage if on_stage else self.answers
-        view.show_state(state, self._now, empty=self._empty_words())
-        self._line.say(view.hold_words() or self._headline())
+        view.show_state(state, self._now)
+        self._views.setCurrentIndex(NOTHING if view.is_empty else self._view.index)
+        for control in self.answers.controls:
+            control.setVisible(not on_stage and not view.is_empty)
+        if view.is_empty:
+            self.nothing.show_state(state, self._headline(), self._empty_words())
+        self._line.say("" if view.is_empty else view.hold_words() or self._headline())
         can_start = self.context.engine.can_start() and not self.context.settings.is_unreadable
         self._retry.setVisible(state.phase == "problem" and can_start)
-        self._example.setVisible(not state.cards and not on_stage)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # no group waits for an engine that is gone
@@ -125,13 +126,15 @@ class LivePage(Page):
         state = self._state
         scene = self.stage.stage.scene if self._view.index == STAGE else None
         on_stage = figure(round_number(scene.round)) if scene is not None else ""
-        if state.test is not None and not state.round and state.phase == "contributing":
-            return f"{tr('Your model is taking its first test.')} {test_words(state)}"
+        if state.takes_first_test:
+            return tr("Your model is taking its first test.")
         if state.phase == "contributing" and state.stage is not None:
             number = figure(round_number(state.round))
             if scene is not None and scene.round < state.round:
                 words = tr("Round %1 is running. Below: round %2, finished")
                 return words.replace("%1", number).replace("%2", on_stage)
+            if scene is None and self.answers.is_behind(state.round):
+                return tr("Round %1 is running. Below: earlier rounds").replace("%1", number)
             return tr("Round %1: your model is %2").replace("%1", number).replace("%2", tr(DOING[state.stage]))
         words = tr(sentence(state).says)
         if scene is not None and state.phase in ("problem", "preparing"):

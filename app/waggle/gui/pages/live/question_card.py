@@ -392,7 +392,8 @@ class QuestionCard(QFrame):
             part.setVisible(not folded)
         has_more_answers = folded or self._says_more or self._tries.is_cut
         self._reader.setVisible(is_open or has_more_answers or self._question.is_cut)
-        words = tr("Show less") if is_open else tr("Show answers") if has_more_answers else tr("Show question")
+        more = tr("Show answers") if folded else tr("Show full answers") if has_more_answers else tr("Show question")
+        words = tr("Show less") if is_open else more
         self._reader.say(words)
         self._reader.setAccessibleName(f"{words}: {one_line(card.question)}")
         if is_open:

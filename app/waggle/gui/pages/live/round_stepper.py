@@ -1,4 +1,4 @@
-"""The round as six steps with counts: a done step has a tick, the present one is filled, or has a rim while it is held.
+"""The running round as six steps with counts: a done one has a tick, the present one is filled, or has a rim while it is held.
 
 While the engine starts, the parts of the start stand there in the same way.
 """
@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
+from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import figure, later, plural, tr
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.state.story.slow_start import REASONS
@@ -25,6 +26,8 @@ GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "su
 CIRCLE = 17.0
 SHORTEST_LINK = 5.0  # pixels of the line between two steps
 BESIDE, BEHIND = 10.0, 8.0  # pixels between a circle and its words, and after the words
+LINK = 24.0  # pixels that each step keeps for the line to the next one, where all are equally wide
+AFTER_ROUND = 24.0  # pixels between the number of the round and the first step
 
 
 class Step(NamedTuple):
@@ -89,15 +92,18 @@ class RoundStepper(PaintedWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._steps = steps_of(State())
+        self._steps, self._round = steps_of(State()), ""
         self.setFixedHeight(max(40, theme.px(40)))  # the circles do not grow with the text
 
     def show_state(self, state: State) -> None:
         steps = steps_of(state)
-        if steps != self._steps:
-            self._steps = steps
+        running = state.stage is not None and state.phase != "preparing"
+        words = tr("Round %1").replace("%1", figure(round_number(state.round))) if running else ""
+        if (steps, words) != (self._steps, self._round):
+            self._steps, self._round = steps, words
             spoken = [_spoken(step) for step in steps if step.when != "next"]
-            self.setAccessibleName(", ".join(spoken) or tr("No round is being played"))
+            done = ", ".join(spoken) or tr("No round is being played")
+            self.setAccessibleName(f"{words}: {done}" if words else done)
             self._show_tip()
             self.update()
 
@@ -107,9 +113,9 @@ class RoundStepper(PaintedWidget):
 
     def widths(self) -> tuple[list[float], bool]:
         """The width of each step, and whether only the present one has room for words. Titles are never cut."""
-        width, count = self.width(), len(self._steps)
+        width, count = self.width() - self._room_of_round(), len(self._steps)
         needed = [self._needed_width(step.title, step.words if step.when in HERE else "") for step in self._steps]
-        if max(needed) * count <= width:
+        if (max(needed) + LINK) * count <= width:
             return [width / count] * count, False
         whole = [self._needed_width(step.title, step.words) for step in self._steps]
         if sum(whole) <= width:
@@ -119,6 +125,14 @@ class RoundStepper(PaintedWidget):
             needed = [wide if step.when in HERE else 2 * CIRCLE + 2 for wide, step in zip(needed, self._steps, strict=True)]
         spare = (width - sum(needed)) / (count - 1)
         return [*(least + spare for least in needed[:-1]), needed[-1]], bare
+
+    def _room_of_round(self) -> float:
+        """Pixels of the number of the round and the gap behind it; 0 if it would take the room of other words."""
+        if not self._round:
+            return 0
+        room = QFontMetricsF(self.theme.font("heading")).horizontalAdvance(self._round) + AFTER_ROUND
+        whole = sum(self._needed_width(step.title, step.words) for step in self._steps)
+        return room if whole + (len(self._steps) - 1) * LINK + room <= self.width() else 0
 
     def is_cut(self) -> bool:
         """Whether some words have no room."""
@@ -141,8 +155,15 @@ class RoundStepper(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         widths, bare = self.widths()
+        start = self._room_of_round()
+        if start:
+            painter.setFont(self.theme.font("heading"))
+            painter.setPen(self.theme.colour("text"))
+            painter.drawText(
+                mirror_box(painter, QRectF(0, 0, start, place.height()), place), Qt.AlignmentFlag.AlignVCenter, self._round
+            )
         for i, step in enumerate(self._steps):
-            box = mirror_box(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
+            box = mirror_box(painter, QRectF(start + sum(widths[:i]), 0, widths[i], place.height()), place)
             used = 2 * CIRCLE if bare and step.when not in HERE else self._words(painter, box, step)
             if i < len(self._steps) - 1:
                 self._link(painter, box, used, step.when)

@@ -27,7 +27,7 @@ TEACHERS = 3  # peers that are shown
 SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
-LESSON = 300  # pixels: the width of the lesson beside the tries
+LESSON = 256  # pixels: the width of the lesson beside the tries
 AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
@@ -66,13 +66,13 @@ def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
 
 
 class SceneCard(QFrame):
-    """Shows one scene, or why there is none yet.
+    """Shows one scene.
 
     `opened`: the whole question was opened or closed. `chosen` carries the key of another question, which shall be on the stage.
-    `all_wanted`: for questions that have no room here. `example_wanted`: for a recorded run, as there is no scene yet.
+    `all_wanted`: for questions that have no room here.
     """
 
-    opened, chosen, all_wanted, example_wanted = Signal(), Signal(str), Signal(), Signal()
+    opened, chosen, all_wanted = Signal(), Signal(str), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -101,15 +101,7 @@ class SceneCard(QFrame):
         self._between[1].setFixedWidth(1)
         self._lesson_side = as_widget(column(self._between[0], self._foot, None, gap=14))
         self._sides = row((column(self._body, None), 1), self._between[1], self._lesson_side, gap=24)
-        whole = column(self._head, (self._sides, 1), gap=18, margins=(24, 18, 24, 18))
-        self._empty = text(theme, "", "title", "soft", wrap=True)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        picture = row(None, Icon(theme, "live", "text_faint", 36), None)
-        self._example = Button(theme, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(self.example_wanted)
-        nothing = column(None, picture, self._empty, row(None, self._example, None), None, gap=14, margins=(24, 18, 24, 18))
-        self._pages = as_widget(whole), as_widget(nothing)
-        self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
+        self.setLayout(column(self._head, (self._sides, 1), gap=18, margins=(24, 18, 24, 18)))
         self._flight = LessonFlight(theme, self)
         self._learned = -1  # the round whose lesson was shown last
 
@@ -129,18 +121,14 @@ class SceneCard(QFrame):
             part.set_scale(scale)
         self._fit()
 
-    def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str, newest: bool) -> None:
-        """`empty` says when the first one comes. The lesson of the `newest` round is seen as it happens."""
-        self._pages[0].setVisible(scene is not None)
-        self._pages[1].setVisible(scene is None)
-        self._empty.setText(empty)
-        if scene is None:
-            return
+    def show_scene(self, scene: Scene, state: State, now: float, *, newest: bool) -> None:
+        """The lesson of the `newest` round is seen as it happens."""
         card = scene.card
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
-        self._round.say(tr("Round %1").replace("%1", figure(round_number(scene.round))))
+        words = tr("Round %1") if scene.own is None else tr("Round %1, finished")
+        self._round.say(words.replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)

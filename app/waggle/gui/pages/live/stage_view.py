@@ -12,7 +12,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.text import text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
 
@@ -29,9 +29,9 @@ class SceneArea(ScrollArea):
 
 
 class StageView(QWidget):
-    """`choice_changed`: the person chose another round or question, or opened the whole one. For the others, see SceneCard."""
+    """`choice_changed`: the person chose another round or question, or opened the whole one. For the other, see SceneCard."""
 
-    choice_changed, all_wanted, example_wanted = Signal(), Signal(), Signal()
+    choice_changed, all_wanted = Signal(), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -41,7 +41,6 @@ class StageView(QWidget):
         self._scene.opened.connect(self.choice_changed)
         self._scene.chosen.connect(self._choose)
         self._scene.all_wanted.connect(self.all_wanted)
-        self._scene.example_wanted.connect(self.example_wanted)
         self._area = SceneArea(self._scene)
         self._strip = RoundStrip(theme)
         self._strip.chosen.connect(self._go_to)
@@ -51,7 +50,8 @@ class StageView(QWidget):
         policy = self._now_button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # so that the strip keeps its cells in place
         self._now_button.setSizePolicy(policy)
-        self._foot = row(text(theme, tr("Rounds"), "label", "soft"), (self._strip, 1), self._now_button, gap=12)
+        key = ElidedLabel(theme, tr("stronger: better answers, blue: learned from peers"), "caption", "text_faint")
+        self._foot = row(text(theme, tr("Rounds"), "label", "soft"), (self._strip, 1000), key, None, self._now_button, gap=12)
         self._rounds = as_widget(self._foot)
         self.setLayout(column((self._area, 1), self._rounds, gap=0))
 
@@ -63,11 +63,16 @@ class StageView(QWidget):
         """Take the rounds of a State, also while the stage is hidden."""
         self.stage.take(state)
 
-    def show_state(self, state: State, now: float, *, empty: str) -> None:
-        """`empty` says when the first question comes."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no question to show."""
+        return self.stage.scene is None
+
+    def show_state(self, state: State, now: float) -> None:
         self.stage.take(state)
         self.stage.turn(self._hold_reason())
-        self._scene.show_scene(self.stage.scene, state, now, empty=empty, newest=self.stage.round == self.stage.newest)
+        if self.stage.scene is not None:
+            self._scene.show_scene(self.stage.scene, state, now, newest=self.stage.round == self.stage.newest)
         self._rounds.setVisible(len(self.stage.scenes) > 1)
         if not self._strip.underMouse():  # its cells would move under the pointer
             self._strip.show_scenes(tuple(self.stage.scenes.values()), self.stage.round)

@@ -28,12 +28,14 @@ from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
 FEW = 8  # with more peers than this, they can be searched
-REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
+REACH, PICTURE = 280, 330  # pixels of width at a text size of 100%
+HIGHEST, FLATTEST = 360, 4  # pixels of height, and parts of its width: no higher is the picture of few peers
 LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
 BESIDE = 80  # pixels: the margins of page and card
 TABLE_EDGES = (6, 2, 6, 8)  # pixels: the margins of the table in its card
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
+COUNT_COLUMNS = (("direct", "relay"), ("lan", "gone"))  # in which their counts stand
 HEADS = {
     "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("Nobody else is here yet", "you", "text_soft"),
     "connected": ("Connected to the swarm", "check", "good"), "solo": ("This computer only", "you", "text_soft"),
@@ -92,7 +94,8 @@ class ReachPanel(QWidget):
         self._rejected = ElidedLabel(theme, role="caption", tone="text_faint")
         self._copy = CopyButton(theme, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
-        self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
+        counts = row(*(column(*(self._rows[kind] for kind in kinds), None, gap=6) for kinds in COUNT_COLUMNS), None, gap=10)
+        self.setLayout(column(head, self._words, 4, counts, self._rejected, 4, copy, None, gap=6))
 
     def show_state(self, state: State) -> None:
         resting = why_unavailable(state) and state.reach != "solo"
@@ -211,7 +214,7 @@ class PeersPage(Page):
 
     def arrange(self, edge: int, gap: int) -> None:
         self._page_head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
-        self._area.set_edges(edge, 20 if self.compact else 24)
+        self._area.set_edges(edge, 12 if self.compact else 24)
         self._box.setSpacing(gap)
         self._fold()
 
@@ -234,12 +237,14 @@ class PeersPage(Page):
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
         self._reach.setMinimumWidth(px(REACH) if beside else 0)
         self._reach.setMaximumWidth(px(REACH) if beside else UNLIMITED)
-        picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
+        picture, reach = px(206 if self.compact else 264), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
         self._band.setMinimumHeight(height)
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNLIMITED)
-        self._band.setMaximumHeight(UNLIMITED if not self._state.peers else room - table if few else height)
+        highest = max(height, px(HIGHEST), self._area.width() // FLATTEST)
+        spare = room - table if self._state.peers else UNLIMITED
+        self._band.setMaximumHeight(min(highest, spare) if few or not self._state.peers else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""

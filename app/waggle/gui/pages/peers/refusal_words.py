@@ -15,7 +15,7 @@ def refusal_sentences(counts: Mapping[str, int]) -> str:
     reasons = sorted(counts, key=lambda reason: (-counts[reason], reason))
     groups = {reason: words for reason in reasons if (words := group_words(reason, counts[reason]))}
     records = {reason: f"{visible(tr(reason))} ({figure(counts[reason])})" for reason in reasons if reason not in groups}
-    sentences = (tr("Not learned from, among others: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
+    sentences = (tr("Left out: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
     return " ".join(sentence.replace("%1", _reason_list(words, counts)) for sentence, words in sentences if words)
 
 
@@ -23,19 +23,19 @@ def group_words(reason: str, count: int) -> str:
     """How many groups were refused for this reason; empty if it is the value of no `waggle.sapo.selection.Reason`."""
     match reason:
         case "teaches_nothing":
-            return plural(count, "%n example taught nothing new", "%n examples taught nothing new")
+            return plural(count, "%n taught nothing new", "%n taught nothing new")
         case "too_long":
-            return plural(count, "%n example was too long for your model", "%n examples were too long for your model")
+            return plural(count, "%n was too long for your model", "%n were too long for your model")
         case "unfamiliar":
-            return plural(count, "%n example had unusual text", "%n examples had unusual text")
+            return plural(count, "%n had unusual text", "%n had unusual text")
         case "one_sided":
             return plural(
                 count,
-                "%n example taught one answer more often than the questions have it",
-                "%n examples taught one answer more often than the questions have it",
+                "%n taught one answer more often than the questions have it",
+                "%n taught one answer more often than the questions have it",
             )
         case "over_share_of_places" | "over_share_of_pull":
-            return plural(count, "%n example was more than the peer's share", "%n examples were more than the peer's share")
+            return plural(count, "%n was more than the peer's share", "%n were more than the peer's share")
         case _:
             return ""
 

@@ -1,0 +1,54 @@
+"""What Live shows before there is any question: what goes on, how far the first test is, and when questions come."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.state.story.learning_story import test_words
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.part_bar import PartBar
+from waggle.gui.widgets.text import say_in, text
+from waggle.protocol.state import State
+
+BAR_WIDE = 320  # pixels, before text scaling
+AROUND, BETWEEN = 24, 10  # pixels
+
+
+class NothingYet(QFrame):
+    """`example_wanted`: for a recorded run."""
+
+    example_wanted = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._sign = Icon(theme, "live", "text_faint", 36)
+        self.says = text(theme, "", "title", wrap=True)
+        self.test, self.when = text(theme, "", "small", "soft"), text(theme, "", "body", "soft", wrap=True)
+        for words in (self.says, self.test, self.when):
+            words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.bar = PartBar(tr("Questions answered"))
+        self.bar.setFixedWidth(theme.px(BAR_WIDE))
+        self._example = Button(theme, tr("Watch an example"), icon="play")
+        self._example.clicked.connect(self.example_wanted)
+        self.setLayout(
+            column(
+                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4, self.when, 4,
+                row(None, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
+            )
+        )  # fmt: skip
+
+    def show_state(self, state: State, says: str, when: str) -> None:
+        """`says` is what goes on, `when` says when the first question comes."""
+        failed = state.phase == "problem"
+        self._sign.show_icon("warn" if failed else "live", "bad" if failed else "text_faint")
+        self.says.setText(says)
+        self.when.setText(when)
+        testing = state.takes_first_test
+        self.bar.setVisible(testing)
+        say_in(self.test, test_words(state) if testing else "", "soft")
+        if testing and state.test is not None:
+            self.bar.show_part(state.test.done, state.test.total)
