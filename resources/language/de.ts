@@ -75,8 +75,6 @@
 <message><source>%1 is incomplete</source><translation>%1 ist unvollständig</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1 ist größer als %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>%1 fehlt</translation></message>
-<message><source>%1 is new: it found its first right answer by itself.</source><translation>Neu: %1. Die erste richtige Antwort hat es selbst gefunden.</translation></message>
-<message><source>%1 is new: it was right for the first time after learning from %2.</source><translation>Neu: %1. Nach einer Antwort von %2 lag es zum ersten Mal richtig.</translation></message>
 <message><source>%1 is no file of a run: %2.</source><translation>%1 ist keine Datei eines Laufs: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 ist keine Datei mit Fragen.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 ist keine Adresse eines Gateways.</translation></message>
@@ -145,7 +143,7 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
 <message><source>%1 to download</source><translation>%1 Download</translation></message>
-<message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 Download, %2. Bis es da ist, trainiert der Starter.</translation></message>
+<message><source>%1 to download, %2. Until the download ends, the starter trains.</source><translation>%1 Download, %2. Bis er fertig ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
 <message><source>%1 unseen questions; band: margin of error</source><translation>%1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
@@ -155,6 +153,7 @@
 <message><source>%1 was not chosen</source><translation>%1 wurde nicht gewählt</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1 wurde noch nicht umgewandelt.</translation></message>
 <message><source>%1 was right first</source><translation>%1 lag zuerst richtig</translation></message>
+<message><source>%1 was right first.</source><translation>%1 lag zuerst richtig.</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
@@ -171,6 +170,7 @@
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Auf %1, Port %2, lässt sich nicht lauschen: %3.</translation></message>
 <message><source>%1, question %2</source><translation>%1, Frage %2</translation></message>
+<message><source>%1: %2 was right first</source><translation>%1: %2 lag zuerst richtig</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: %n Datei entfernt, %2</numerusform><numerusform>%1: %n Dateien entfernt, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: eine Frage, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: von %2 bis %3</translation></message>
@@ -365,7 +365,6 @@
 <message><source>Another table is still being saved.</source><translation>Eine andere Tabelle wird noch gespeichert.</translation></message>
 <message><source>Answer</source><translation>Antworten</translation></message>
 <message><source>Answer %1</source><translation>Antwort %1</translation></message>
-<message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Löse selbst ein Rätsel und sieh, was dein Modell dazu sagt.</translation></message>
 <message><source>Answer tag</source><translation>Antwort-Tag</translation></message>
 <message><source>Answers</source><translation>Antworten</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Antworten sind einfache Werte oder eine Liste oder ein Objekt davon.</translation></message>
@@ -625,6 +624,7 @@
 <message><source>Disk</source><translation>Festplatte</translation></message>
 <message><source>Dismiss</source><translation>Ausblenden</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Diesen Vorschlag ausblenden</translation></message>
+<message><source>Dismiss this warning</source><translation>Diese Warnung ausblenden</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
 <message><source>Do not start Waggle</source><translation>Waggle nicht starten</translation></message>
 <message><source>Does everything work here?</source><translation>Funktioniert hier alles?</translation></message>
@@ -680,6 +680,7 @@
 <message><source>Examples of peers from which your model learned</source><translation>Beispiele von Peers, aus denen dein Modell gelernt hat</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
+<message><source>Expect it to be wrong more often than right.</source><translation>Meist wird es dort noch falschliegen.</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Exportiere sie als JSON-Zeilen oder CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>In einen neuen Ordner exportieren</translation></message>
@@ -718,11 +719,12 @@
 <message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1, from %2</source><translation>Erste richtige Antwort: %1, von %2</translation></message>
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
-<message><source>First steps, for small language models</source><translation>First steps, für kleine Sprachmodelle</translation></message>
+<message><source>First steps</source><translation>First steps</translation></message>
+<message><source>First steps, suited to %1</source><translation>First steps, passend zu %1</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
-<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
+<message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete für kleine Sprachmodelle. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
@@ -812,6 +814,7 @@
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite Du zeigt, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -853,10 +856,11 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
-<message><source>It finds some right answers, but does not yet say which one is its answer. It learns that first.</source><translation>Es findet manche richtige Antwort, sagt aber noch nicht, welche seine Antwort ist. Das lernt es zuerst.</translation></message>
+<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Es findet richtige Antworten, markiert sie aber noch nicht als seine Antwort. Das lernt es zuerst.</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
+<message><source>It got there by itself.</source><translation>Es kam von selbst darauf.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
 <message><source>It had played %1 of %2 rounds.</source><translation>Es waren %1 von %2 Runden gespielt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
@@ -865,6 +869,7 @@
 <message><source>It is asked like any stranger.</source><translation>Er wird gefragt wie jeder Fremde.</translation></message>
 <message><source>It is asked like any stranger: most of its examples that were tried here taught nothing.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Beispiele, die hier versucht wurden, ließ sich nichts lernen.</translation></message>
 <message><source>It is being downloaded.</source><translation>Es wird gerade heruntergeladen.</translation></message>
+<message><source>It is best at %1 (%2 right).</source><translation>Am besten kann es %1 (%2 richtig).</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Es wird zuerst geprüft. Bis dahin trainierst du das jetzige weiter.</translation></message>
 <message><source>It is downloaded again.</source><translation>Es wird noch einmal geladen.</translation></message>
 <message><source>It is incomplete.</source><translation>Er ist unvollständig.</translation></message>
@@ -873,7 +878,6 @@
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
-<message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es die Antwort auch an die richtige Stelle.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es die Antwort auch an die richtige Stelle.</numerusform></translation></message>
@@ -883,7 +887,6 @@
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Es weiß diese Antwort, setzt sie aber noch nicht an die richtige Stelle.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
-<message><source>It learned from peers first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten lernte es zuerst von Peers</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
@@ -894,16 +897,14 @@
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
 <message><source>It may train at any hour.</source><translation>Es darf zu jeder Stunde trainieren.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
-<message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Es findet oft die Antwort, kennzeichnet sie aber nicht als solche, deshalb zählt sie nicht. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
-<message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Es startet in einer Sekunde von selbst neu.</numerusform><numerusform>Es startet in %n Sekunden von selbst neu.</numerusform></translation></message>
-<message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
+<message><source>It takes %1 more.</source><translation>Es dauert noch %1.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
@@ -929,7 +930,7 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
-<message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Seine erste richtige Antwort kam dort, nachdem es aus der eines Peers gelernt hatte. Vielleicht hätte es das auch allein geschafft.</translation></message>
+<message><source>Its first right answer in %1</source><translation>Seine erste richtige Antwort: %1</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Die Lizenz ist noch nicht angenommen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
@@ -1245,6 +1246,7 @@
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
+<message><source>Only a marked answer counts. Otherwise, a model could list guesses until one is right.</source><translation>Nur eine markierte Antwort zählt. Sonst könnte ein Modell raten, bis etwas Richtiges dabei ist.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
@@ -1286,7 +1288,7 @@
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
 <message><source>Paste the invite link, or a picture of its QR code</source><translation>Einladungslink einfügen oder ein Bild des QR-Codes</translation></message>
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
-<message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Füge den Link ein und sieh, wohin er führt; bis du beitrittst, trainierst du in First light.</translation></message>
+<message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Füge den Link ein und drücke Starten. Du siehst, wohin er führt, bevor du beitrittst.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
 <message><source>Pause</source><translation>Pause</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Bei Vollbildprogrammen pausieren</translation></message>
@@ -1481,7 +1483,7 @@
 <message><source>See the steps of a round</source><translation>Schritte einer Runde ansehen</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
-<message><source>See who was first</source><translation>Wer zuerst richtig lag</translation></message>
+<message><source>See who was first</source><translation>Wer war zuerst?</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
@@ -1574,6 +1576,7 @@
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting</source><translation>Startet</translation></message>
 <message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
 <message><source>Starting points</source><translation>Erste Anlaufstellen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
@@ -1805,7 +1808,7 @@
 <message><source>The model is still in the middle of a step.</source><translation>Das Modell ist noch mitten in einem Schritt.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Das Modell wird anders trainiert als zuvor: Sein Optimierer beginnt von vorn.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Das Modell selbst, außer du exportierst es</translation></message>
-<message numerus="yes"><source>The model knew it %n times, but did not mark it as its answer. Your model learns that first.</source><translation><numerusform>Das Modell wusste es einmal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, kennzeichnete es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform></translation></message>
+<message numerus="yes"><source>The model knew it %n times, but did not mark it as its answer. Your model learns that first.</source><translation><numerusform>Das Modell wusste es einmal, markierte es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform><numerusform>Das Modell wusste es %n-mal, markierte es aber nicht als Antwort. Das lernt dein Modell zuerst.</numerusform></translation></message>
 <message><source>The model ran out of memory.</source><translation>Dem Modell ging der Speicher aus.</translation></message>
 <message><source>The model's answers are no numbers.</source><translation>Die Antworten des Modells sind keine Zahlen.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Die Quantisierung des Modells lässt sich nicht lesen: %1.</translation></message>
@@ -1881,8 +1884,10 @@
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
+<message><source>The starter is a tiny model of Waggle's.</source><translation>Der Starter ist ein winziges Modell von Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Der Starter, der mit Waggle kommt</translation></message>
+<message><source>The starter, a tiny model of Waggle's, needs far less.</source><translation>Der Starter, ein winziges Modell von Waggle, braucht viel weniger.</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Die Schlusstoken dieses Modells haben sich seit seinem letzten Training geändert.</translation></message>
 <message><source>The swarm is here again.</source><translation>Der Schwarm ist wieder da.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Dem Schwarm ist noch nicht beigetreten.</translation></message>
@@ -1959,7 +1964,7 @@
 <message><source>This computer does not tell yet how much energy today took.</source><translation>Dieser Computer sagt noch nicht, wie viel Energie der heutige Tag brauchte.</translation></message>
 <message><source>This computer makes other questions than %1 agreed on.</source><translation>Dieser Computer stellt andere Fragen, als %1 vereinbart hat.</translation></message>
 <message><source>This computer may be very busy. Your model is safe. It says: %1.</source><translation>Dieser Computer ist vielleicht sehr ausgelastet. Dein Modell ist sicher. Die Meldung: %1.</translation></message>
-<message><source>This computer may have too little memory for it.</source><translation>Dieser Computer hat dafür vielleicht zu wenig Speicher.</translation></message>
+<message><source>This computer may have too little memory for this model.</source><translation>Dieser Computer hat vielleicht zu wenig Speicher für dieses Modell.</translation></message>
 <message><source>This computer only</source><translation>Nur dieser Computer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Dieser Computer nimmt nur über Gateways teil, und keines ist angegeben.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Dieser Computer nimmt nur über Gateways teil, und diese Einladung nennt keines.</translation></message>
@@ -2062,6 +2067,8 @@
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
+<message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Das Training startet in einer Sekunde von selbst wieder.</numerusform><numerusform>Das Training startet in %n Sekunden von selbst wieder.</numerusform></translation></message>
+<message><source>Training starts again by itself.</source><translation>Das Training startet von selbst wieder.</translation></message>
 <message><source>Training starts automatically.</source><translation>Das Training startet automatisch.</translation></message>
 <message><source>Training starts without a window</source><translation>Das Training startet ohne Fenster</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Das Training brach %1-mal hintereinander ab.</translation></message>
@@ -2078,7 +2085,6 @@
 <message><source>Try again.</source><translation>Versuche es noch einmal.</translation></message>
 <message><source>Try another number.</source><translation>Versuche eine andere Nummer.</translation></message>
 <message><source>Try it</source><translation>Probieren</translation></message>
-<message><source>Try its newest specialty</source><translation>Probier sein neuestes Fachgebiet aus</translation></message>
 <message><source>Try your model</source><translation>Probiere dein Modell aus</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Probiert aus, wie dieses Modell am besten gefragt wird: %1 von %2 Arten</translation></message>
 <message><source>Tuesday</source><translation>Dienstag</translation></message>
@@ -2140,7 +2146,8 @@
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
-<message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle hat eigene Dateien entfernt, um deine Grenze von %1 GB einzuhalten.</translation></message>
+<message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle hat ein heruntergeladenes Modell entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform><numerusform>Waggle hat %n heruntergeladene Modelle entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform></translation></message>
+<message><source>Waggle removed old saved states to stay under your limit of %1 GB.</source><translation>Waggle hat alte gespeicherte Stände entfernt, um unter deiner Grenze von %1 GB zu bleiben.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle nimmt Dateien mit Fragen: JSON-Zeilen (.jsonl) oder Tabellen (.csv), bis zu vier.</translation></message>
 <message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trainiert hier ein kleines Sprachmodell, im Hintergrund, zusammen mit anderen Computern.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle wurde aktualisiert oder verschoben, während es läuft.</translation></message>
@@ -2279,6 +2286,7 @@
 <message><source>Written to %1, read again, and it opens.</source><translation>Nach %1 geschrieben, wieder gelesen, und sie öffnet sich.</translation></message>
 <message numerus="yes"><source>Written to %1: %n rounds of training.</source><translation><numerusform>Nach %1 geschrieben: %n Runde Training.</numerusform><numerusform>Nach %1 geschrieben: %n Runden Training.</numerusform></translation></message>
 <message><source>You</source><translation>Du</translation></message>
+<message><source>You answer a puzzle, then your model does.</source><translation>Erst löst du ein Rätsel, dann dein Modell.</translation></message>
 <message><source>You are away.</source><translation>Du bist weg.</translation></message>
 <message><source>You are here</source><translation>Du bist hier</translation></message>
 <message><source>You are in %1</source><translation>Du bist in %1</translation></message>
@@ -2287,6 +2295,7 @@
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
 <message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>
+<message numerus="yes"><source>You can download them again.</source><translation><numerusform>Du kannst es wieder herunterladen.</numerusform><numerusform>Du kannst sie wieder herunterladen.</numerusform></translation></message>
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
@@ -2349,6 +2358,7 @@
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
+<message><source>Your model learned from that answer before its own first right one. It might have got there alone, too.</source><translation>Aus dieser Antwort lernte dein Modell, bevor es selbst richtig lag. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
@@ -2401,7 +2411,6 @@
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>ein Text von %1 Zeichen kann seinen Prüfer länger als %2 Sekunden beschäftigen</translation></message>
 <message><source>about %1 h</source><translation>etwa %1 h</translation></message>
 <message><source>about %1 min</source><translation>etwa %1 min</translation></message>
-<message><source>after %1 was right</source><translation>nachdem %1 richtig lag</translation></message>
 <message><source>after learning from another</source><translation>nach dem Lernen von anderen</translation></message>
 <message><source>algorithms</source><translation>Algorithmen</translation></message>
 <message><source>alone</source><translation>allein</translation></message>
@@ -2620,7 +2629,7 @@
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, but untagged</source><translation>richtig, aber ohne Tag</translation></message>
+<message><source>right, but not marked</source><translation>richtig, aber nicht markiert</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
@@ -2673,7 +2682,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>dicker Rand: ein Peer lag zuerst richtig</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer lag zuerst richtig</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

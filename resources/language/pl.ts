@@ -75,8 +75,6 @@
 <message><source>%1 is incomplete</source><translation>%1 – niekompletne</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1: rozmiar przekracza %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>brakuje %1</translation></message>
-<message><source>%1 is new: it found its first right answer by itself.</source><translation>Nowość – %1: pierwszą dobrą odpowiedź model znalazł sam.</translation></message>
-<message><source>%1 is new: it was right for the first time after learning from %2.</source><translation>Nowość – %1: model po raz pierwszy odpowiedział dobrze, gdy nauczył się tego od: %2.</translation></message>
 <message><source>%1 is no file of a run: %2.</source><translation>%1 nie jest plikiem przebiegu: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
@@ -145,7 +143,7 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
-<message><source>%1 to download, %2. The starter trains until it is here.</source><translation>%1 do pobrania, %2. Do tego czasu trenuje model startowy.</translation></message>
+<message><source>%1 to download, %2. Until the download ends, the starter trains.</source><translation>%1 do pobrania, %2. Do końca pobierania trenuje model startowy.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Dziś %1, a %2 od %3: mniej więcej tyle, ile laptop zużywa przez %4.</translation></message>
 <message><source>%1 unseen questions; band: margin of error</source><translation>Nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>%1 waiting</source><translation>%1 w kolejce</translation></message>
@@ -155,6 +153,7 @@
 <message><source>%1 was not chosen</source><translation>nie wybrano: %1</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1: jeszcze bez konwersji.</translation></message>
 <message><source>%1 was right first</source><translation>najpierw %1</translation></message>
+<message><source>%1 was right first.</source><translation>Pierwszą dobrą odpowiedź dał peer %1.</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>Trening %1 w %2 gubiłby poprawki.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
@@ -171,6 +170,7 @@
 <message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Nie da się nasłuchiwać na %1, port %2: %3.</translation></message>
 <message><source>%1, question %2</source><translation>%1, pytanie %2</translation></message>
+<message><source>%1: %2 was right first</source><translation>%1: pierwszy odpowiedział dobrze peer %2</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: usunięto %n plik, %2</numerusform><numerusform>%1: usunięto %n pliki, %2</numerusform><numerusform>%1: usunięto %n plików, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: pytanie, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: od %2 do %3</translation></message>
@@ -365,7 +365,6 @@
 <message><source>Another table is still being saved.</source><translation>Trwa jeszcze zapisywanie innej tabeli.</translation></message>
 <message><source>Answer</source><translation>Odpowiedz</translation></message>
 <message><source>Answer %1</source><translation>Odpowiedź %1</translation></message>
-<message><source>Answer a puzzle yourself, and see what your model says to the same one.</source><translation>Rozwiąż zagadkę i zobacz, co na nią powie Twój model.</translation></message>
 <message><source>Answer tag</source><translation>Znacznik odpowiedzi</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
@@ -625,6 +624,7 @@
 <message><source>Disk</source><translation>Dysk</translation></message>
 <message><source>Dismiss</source><translation>Ukryj</translation></message>
 <message><source>Dismiss this suggestion</source><translation>Ukryj tę propozycję</translation></message>
+<message><source>Dismiss this warning</source><translation>Ukryj to ostrzeżenie</translation></message>
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
 <message><source>Do not start Waggle</source><translation>Nie uruchamiaj Waggle</translation></message>
 <message><source>Does everything work here?</source><translation>Czy wszystko tu działa?</translation></message>
@@ -680,6 +680,7 @@
 <message><source>Examples of peers from which your model learned</source><translation>Przykłady peerów, z których twój model się uczył</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
+<message><source>Expect it to be wrong more often than right.</source><translation>Na razie częściej będzie się mylić.</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Wyeksportuj go jako JSON lines lub CSV.</translation></message>
 <message><source>Export to a new folder</source><translation>Eksportuj do nowego folderu</translation></message>
@@ -718,11 +719,12 @@
 <message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
 <message><source>First right answer: %1, from %2</source><translation>Pierwsza dobra odpowiedź: %1, od %2</translation></message>
 <message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
-<message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
+<message><source>First steps</source><translation>First steps</translation></message>
+<message><source>First steps, suited to %1</source><translation>First steps, odpowiedni dla %1</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
-<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
+<message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności dla małych modeli językowych. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
@@ -812,6 +814,7 @@
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; strona Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first</source><translation>W %1 z %2 specjalności peer pierwszy odpowiedział dobrze</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -853,10 +856,11 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
-<message><source>It finds some right answers, but does not yet say which one is its answer. It learns that first.</source><translation>Znajduje niektóre dobre odpowiedzi, ale nie mówi jeszcze, która jest jego odpowiedzią. Tego uczy się najpierw.</translation></message>
+<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich jako swoich. Tego uczy się najpierw.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
+<message><source>It got there by itself.</source><translation>Model doszedł do niej sam.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It had played %1 of %2 rounds.</source><translation>Rozegrano %1 z %2 rund.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
@@ -865,6 +869,7 @@
 <message><source>It is asked like any stranger.</source><translation>Pytany jak każdy nieznajomy.</translation></message>
 <message><source>It is asked like any stranger: most of its examples that were tried here taught nothing.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu przykładów niczego nie nauczyła.</translation></message>
 <message><source>It is being downloaded.</source><translation>Trwa pobieranie.</translation></message>
+<message><source>It is best at %1 (%2 right).</source><translation>Najlepiej idzie mu: %1 (%2 dobrze).</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Najpierw zostanie sprawdzony. Do tego czasu trenujesz dalej obecny.</translation></message>
 <message><source>It is downloaded again.</source><translation>Pobieranie zaczyna się od nowa.</translation></message>
 <message><source>It is incomplete.</source><translation>Jest niekompletny.</translation></message>
@@ -873,7 +878,6 @@
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
-<message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform></translation></message>
@@ -883,7 +887,6 @@
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Zna odpowiedź, ale nie umieszcza jej jeszcze we właściwym miejscu.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
-<message><source>It learned from peers first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności uczył się najpierw od peerów</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
@@ -894,16 +897,14 @@
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
 <message><source>It may train at any hour.</source><translation>Może trenować o każdej porze.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
-<message><source>It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.</source><translation>Często znajduje odpowiedź, ale jej nie oznacza, więc się nie liczy. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Pokazuje, od czego zaczyna Twój model, aby było widać, co daje trening.</translation></message>
-<message numerus="yes"><source>It starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę uruchomi się samo.</numerusform><numerusform>Za %n sekundy uruchomi się samo.</numerusform><numerusform>Za %n sekund uruchomi się samo.</numerusform></translation></message>
-<message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
+<message><source>It takes %1 more.</source><translation>Potrwa jeszcze %1.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
@@ -929,7 +930,7 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
-<message><source>Its first right answer there came after learning from a peer's. It might have got there alone, too.</source><translation>Pierwsza dobra odpowiedź pojawiła się tam po nauce z odpowiedzi peera. Może udałoby mu się to też samemu.</translation></message>
+<message><source>Its first right answer in %1</source><translation>Jego pierwsza dobra odpowiedź: %1</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
@@ -1245,6 +1246,7 @@
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
+<message><source>Only a marked answer counts. Otherwise, a model could list guesses until one is right.</source><translation>Liczy się tylko oznaczona odpowiedź. Inaczej model mógłby zgadywać, aż trafi.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
@@ -1286,7 +1288,7 @@
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
 <message><source>Paste the invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia albo obraz jego kodu QR</translation></message>
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
-<message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Wklej link. Zanim dołączysz, zobaczysz, dokąd prowadzi; do tego czasu trenujesz w First light.</translation></message>
+<message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Wklej link i naciśnij Uruchom. Zanim dołączysz, zobaczysz, dokąd prowadzi.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
 <message><source>Pause</source><translation>Wstrzymaj</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Wstrzymuj przy programach pełnoekranowych</translation></message>
@@ -1481,7 +1483,7 @@
 <message><source>See the steps of a round</source><translation>Zobacz kroki rundy</translation></message>
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
-<message><source>See who was first</source><translation>Zobacz, kto był pierwszy</translation></message>
+<message><source>See who was first</source><translation>Kto był pierwszy?</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
@@ -1574,6 +1576,7 @@
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting</source><translation>Uruchamianie</translation></message>
 <message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
 <message><source>Starting points</source><translation>Punkty startowe</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
@@ -1881,8 +1884,10 @@
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
+<message><source>The starter is a tiny model of Waggle's.</source><translation>Starter to malutki model od Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Starter dołączony do Waggle</translation></message>
+<message><source>The starter, a tiny model of Waggle's, needs far less.</source><translation>Starter, malutki model od Waggle, potrzebuje o wiele mniej.</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Tokeny końca tego modelu zmieniły się od ostatniego treningu.</translation></message>
 <message><source>The swarm is here again.</source><translation>Rój znów jest dostępny.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Nie należysz jeszcze do tego roju.</translation></message>
@@ -1959,7 +1964,7 @@
 <message><source>This computer does not tell yet how much energy today took.</source><translation>Ten komputer nie podaje jeszcze, ile energii dziś zużyto.</translation></message>
 <message><source>This computer makes other questions than %1 agreed on.</source><translation>Ten komputer tworzy inne pytania, niż uzgodniono w %1.</translation></message>
 <message><source>This computer may be very busy. Your model is safe. It says: %1.</source><translation>Ten komputer może być bardzo obciążony. Twój model jest bezpieczny. Komunikat: %1.</translation></message>
-<message><source>This computer may have too little memory for it.</source><translation>Ten komputer może mieć za mało pamięci.</translation></message>
+<message><source>This computer may have too little memory for this model.</source><translation>Ten komputer może mieć za mało pamięci na ten model.</translation></message>
 <message><source>This computer only</source><translation>Tylko ten komputer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Ten komputer uczestniczy tylko przez bramy, a żadnej nie podano.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Ten komputer uczestniczy tylko przez bramy, a to zaproszenie żadnej nie podaje.</translation></message>
@@ -2062,6 +2067,8 @@
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
+<message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekundy trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekund trening sam zacznie się znowu.</numerusform></translation></message>
+<message><source>Training starts again by itself.</source><translation>Trening sam zacznie się znowu.</translation></message>
 <message><source>Training starts automatically.</source><translation>Trening rusza automatycznie.</translation></message>
 <message><source>Training starts without a window</source><translation>Trening startuje bez okna</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Trening zatrzymał się (ile razy z rzędu: %1).</translation></message>
@@ -2078,7 +2085,6 @@
 <message><source>Try again.</source><translation>Spróbuj ponownie.</translation></message>
 <message><source>Try another number.</source><translation>Spróbuj innego numeru.</translation></message>
 <message><source>Try it</source><translation>Wypróbuj</translation></message>
-<message><source>Try its newest specialty</source><translation>Wypróbuj jego najnowszą specjalność</translation></message>
 <message><source>Try your model</source><translation>Wypróbuj swój model</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Sprawdzanie, jak najlepiej pytać ten model: sposób %1 z %2</translation></message>
 <message><source>Tuesday</source><translation>Wtorek</translation></message>
@@ -2140,7 +2146,8 @@
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
-<message><source>Waggle removed files of its own to keep to your limit of %1 GB.</source><translation>Waggle usunął swoje pliki, aby zmieścić się w Twoim limicie %1 GB.</translation></message>
+<message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle usunął %n pobrany model, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobrane modele, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobranych modeli, aby nie przekroczyć Twojego limitu %1 GB.</numerusform></translation></message>
+<message><source>Waggle removed old saved states to stay under your limit of %1 GB.</source><translation>Waggle usunął stare zapisane stany, aby nie przekroczyć Twojego limitu %1 GB.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle przyjmuje pliki z pytaniami: wiersze JSON (.jsonl) lub tabele (.csv), najwyżej cztery.</translation></message>
 <message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trenuje tu w tle mały model językowy razem z innymi komputerami.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle zaktualizowano lub przeniesiono podczas działania.</translation></message>
@@ -2279,6 +2286,7 @@
 <message><source>Written to %1, read again, and it opens.</source><translation>Zapisano w %1 i odczytano ponownie; kopia się otwiera.</translation></message>
 <message numerus="yes"><source>Written to %1: %n rounds of training.</source><translation><numerusform>Zapisano w %1: %n runda treningu.</numerusform><numerusform>Zapisano w %1: %n rundy treningu.</numerusform><numerusform>Zapisano w %1: %n rund treningu.</numerusform></translation></message>
 <message><source>You</source><translation>Ty</translation></message>
+<message><source>You answer a puzzle, then your model does.</source><translation>Najpierw Ty rozwiązujesz zagadkę, potem Twój model.</translation></message>
 <message><source>You are away.</source><translation>Nie ma Cię przy komputerze.</translation></message>
 <message><source>You are here</source><translation>Tu jesteś</translation></message>
 <message><source>You are in %1</source><translation>Jesteś w roju %1</translation></message>
@@ -2287,6 +2295,7 @@
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
 <message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
+<message numerus="yes"><source>You can download them again.</source><translation><numerusform>Możesz go pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform></translation></message>
 <message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
@@ -2349,6 +2358,7 @@
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
+<message><source>Your model learned from that answer before its own first right one. It might have got there alone, too.</source><translation>Twój model uczył się z tej odpowiedzi, zanim sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
@@ -2401,7 +2411,6 @@
 <message><source>a text of %1 characters can keep its scorer busy for more than %2 seconds</source><translation>tekst o długości %1 znaków może zająć jego moduł oceny na ponad %2 s</translation></message>
 <message><source>about %1 h</source><translation>około %1 h</translation></message>
 <message><source>about %1 min</source><translation>około %1 min</translation></message>
-<message><source>after %1 was right</source><translation>po dobrej odpowiedzi: %1</translation></message>
 <message><source>after learning from another</source><translation>po nauce od innego</translation></message>
 <message><source>algorithms</source><translation>algorytmy</translation></message>
 <message><source>alone</source><translation>samodzielnie</translation></message>
@@ -2620,7 +2629,7 @@
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right on new questions</source><translation>dobrze w nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
-<message><source>right, but untagged</source><translation>dobrze, ale bez znacznika</translation></message>
+<message><source>right, but not marked</source><translation>dobrze, ale nie oznaczona</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>
@@ -2673,7 +2682,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer pierwszy odpowiedział dobrze</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer był pierwszy</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

@@ -94,7 +94,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("no answer tag", "bare", "cross")),
-        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, but untagged", "accent", "pen")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, but not marked", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,

@@ -6,6 +6,7 @@ Set QT_SCALE_FACTOR=2 for a dense screen. They show recorded events, events that
 for their standings.
 """
 
+import functools
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from pictures.event_loop import application_with_coroutines
 from waggle.core import paths
-from waggle.core.message import Message, in_turn, unpacked_message
+from waggle.core.message import Message, counted, in_turn, unpacked_message
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.core.settings import ModelSettings, Settings
 from waggle.gui.application.main_window import MainWindow
@@ -26,6 +27,7 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.state import chart_series
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
@@ -65,7 +67,9 @@ def _model_away(story: Story) -> Story:
     folder = "/media/anna/usb/SmolLM2-360M"
     advice = Message("Check its path, and whether its disk is connected.")
     away = ModelUnavailable(folder=folder, reason=Message("There is no model in %1.", folder), advice=advice)
-    return [*starting(story), away]
+    known: State = functools.reduce(apply, story, State())
+    history = events.TrainingHistory(rounds=known.rounds, held_out=tuple(chart_series.scores(known)), ahas=known.ahas)
+    return [*starting(story), away, history]
 
 
 def _undecided(story: Story) -> Story:
@@ -102,7 +106,7 @@ def failed(story: Story) -> Story:
     larger = Settings(model=ModelSettings(name="Qwen/Qwen2.5-0.5B-Instruct"))
     problem = events.EngineFailed(
         title=Message("Training stopped %1 times in a row.", 4),
-        advice=in_turn(Message("This computer may have too little memory for it."), SAFE),
+        advice=in_turn(Message("This computer may have too little memory for this model."), SAFE),
         short_of_memory=True,
         at=story[-1].at + 90 if story else 90.0,  # after three more tries
     )
@@ -110,8 +114,14 @@ def failed(story: Story) -> Story:
 
 
 def _warned(story: Story) -> Story:
-    limit = Message("Waggle removed files of its own to keep to your limit of %1 GB.", "20")
-    removed = Message("Removed: %1.", "HuggingFaceTB/SmolLM2-360M-Instruct")
+    limit = counted(
+        1,
+        "Waggle removed a downloaded model to stay under your limit of %1 GB.",
+        "Waggle removed %n downloaded models to stay under your limit of %1 GB.",
+        "20",
+    )
+    remedy = counted(1, "You can download it again.", "You can download them again.")
+    removed = in_turn(Message("Removed: %1.", "SmolLM2-360M-Instruct"), remedy)
     return [*story, events.Warned(title=limit, advice=removed, page="disk", at=story[-1].at)]
 
 

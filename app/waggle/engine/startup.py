@@ -15,7 +15,7 @@ import msgspec
 import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped
-from waggle.core.message import Message, plain
+from waggle.core.message import Message, counted, in_turn, plain
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.core.system import file_moves
@@ -40,7 +40,7 @@ from waggle.engine.services.swarms.swarm_connection import SwarmConnection
 from waggle.engine.storage import noise_salt, round_saver, snapshot_archive
 from waggle.engine.storage.tracking.figures import run_name
 from waggle.engine.system.opening_note import OpeningNote
-from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
+from waggle.engine.system.resource_limits import ResourceLimits, Room, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.inspection import inspector
@@ -505,9 +505,24 @@ class DiskLimit:
             return
         self.unmet = room.unmet
         if room.removed:
-            title = Message("Waggle removed files of its own to keep to your limit of %1 GB.", f"{cap_gb:g}")
-            removed = Message("Removed: %1.", ", ".join(room.removed))
-            publisher.publish_soon(events.Warned(title=title, advice=removed, page="disk"))
+            publisher.publish_soon(_removed(room, f"{cap_gb:g}"))
+
+
+def _removed(room: Room, cap_gb: str) -> events.Warned:
+    """What was removed for the limit of the disk, and whether it can be had again."""
+    names = Message("Removed: %1.", ", ".join(room.removed))
+    if not room.models:
+        return events.Warned(
+            title=Message("Waggle removed old saved states to stay under your limit of %1 GB.", cap_gb), advice=names, page="disk"
+        )
+    title = counted(
+        room.models,
+        "Waggle removed a downloaded model to stay under your limit of %1 GB.",
+        "Waggle removed %n downloaded models to stay under your limit of %1 GB.",
+        cap_gb,
+    )
+    remedy = counted(room.models, "You can download it again.", "You can download them again.")
+    return events.Warned(title=title, advice=in_turn(names, remedy), page="disk")
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:

@@ -208,6 +208,8 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.Preparing():
             fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
             service = state.service and fresh is moved
+            if state.ready is None and state.waits_for_choice:  # the history may be that of a model that was not chosen
+                fresh = replace(fresh, history=(), history_scores=(), ahas=())
             fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None, unavailable=None)
             return replace(fresh, service=service, phase="preparing", preparing=event)
         case events.Downloading():

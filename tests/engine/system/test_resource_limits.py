@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from waggle.core.errors import Stopped
 from waggle.core.settings import ComputerSettings
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.startup import DiskLimit
 from waggle.engine.system import resource_limits
 from waggle.engine.system.memory_backoff import MAX_PARTS, RECOVERY_SECONDS, MemoryBackoff, was_killed_between
 from waggle.models import memory_fit
@@ -206,10 +208,30 @@ def fill(folder: Path) -> None:
 )
 def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_in_use_never(home, cap, removed):
     room = resource_limits.make_room(home, cap, paths.models() / "owner" / "newer")
-    assert room.removed == removed
+    assert (room.removed, room.models) == (removed, removed.count("older"))
     assert (room.unmet > cap * 1e9) if cap == 0.00001 else room.unmet == 0, "what stays is said where it is above the limit"
     assert (home.model.checkpoints / "r00000003").exists()
     assert (paths.models() / "owner" / "newer").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+@pytest.mark.parametrize(
+    ("cap", "says"),
+    [
+        (0.0005, "Waggle removed old saved states to stay under your limit of 0.0005 GB. Removed: damaged-r00000000."),
+        (
+            0.0004,
+            "Waggle removed a downloaded model to stay under your limit of 0.0004 GB. "
+            "Removed: damaged-r00000000, older. You can download it again.",
+        ),
+    ],
+)
+def test_who_lost_a_model_reads_that_it_can_be_downloaded_again(home, cap, says):
+    warnings = []
+    limit = DiskLimit(home, lambda: ComputerSettings(disk_gb=cap), paths.models() / "owner" / "newer")
+    limit.make_room(SimpleNamespace(publish_soon=warnings.append))
+    (warned,) = warnings
+    assert f"{warned.title} {warned.advice}" == says
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")

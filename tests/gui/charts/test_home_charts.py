@@ -38,9 +38,9 @@ def test_each_score_and_first_answer_is_told_where_it_is_drawn(theme: Theme, qtb
     assert curve.words_at(curve._at(100, 0.4, top)) == "After 100 rounds: 40 of 100 right"
     middle = curve._at(50, 0.2, top)
     assert curve._aha_point(aha, top) == middle, "on the curve between two scores"
-    assert curve.words_at(middle) == "First right answer in Fractions, after Brisk Otter · idotter was right"
+    assert curve.words_at(middle) == "Fractions: Brisk Otter · idotter was right first"
     assert curve.words_at(QPointF(2, 2)) == ""
-    assert "First right answer in Fractions" in curve.accessibleDescription()
+    assert "Fractions: Brisk Otter" in curve.accessibleDescription()
 
 
 def test_a_lone_score_shows_how_unsure_it_is(theme: Theme, qtbot: QtBot) -> None:

@@ -100,10 +100,14 @@ def memory_used() -> float:
 
 @dataclass(frozen=True)
 class Room:
-    """What `make_room` did: the names of what it removed, and the bytes that stay if those are above the limit, else 0."""
+    """What `make_room` did: the names of what it removed, and the bytes that stay if those are above the limit, else 0.
+
+    `models` is how many of these were downloaded models.
+    """
 
     removed: list[str]
     unmet: int = 0
+    models: int = 0
 
 
 def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> Room:
@@ -112,6 +116,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> Room:
     The newest saved state and the model in use stay.
     """
     removed: list[str] = []
+    models = 0
     if in_use.is_relative_to(paths.models()):
         os.utime(in_use)  # `_dispensable` sorts models by their last use
     if not cap_gb:
@@ -125,7 +130,8 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> Room:
         if _remove(path):
             used -= size
             removed.append(hub_cache.name_of(path))
-    return Room(removed, used if used > cap_gb * GB else 0)
+            models += path.is_relative_to(paths.models())
+    return Room(removed, used if used > cap_gb * GB else 0, models)
 
 
 def _remove(path: Path) -> bool:

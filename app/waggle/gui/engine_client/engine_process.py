@@ -234,7 +234,7 @@ class EngineProcess(QObject):
     def _report_repeated_end(self, code: int) -> None:
         killed = abs(code) in events.KILLED
         why = (
-            Message("This computer may have too little memory for it.")
+            Message("This computer may have too little memory for this model.")
             if killed
             else Message("Copy the report and send it to us.")
         )

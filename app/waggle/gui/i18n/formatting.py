@@ -130,7 +130,7 @@ def size(number: float) -> str:
 def reward(completion: events.ShownCompletion) -> str:
     """ "right", "no answer tag", "0.25  close": a number only where a word does not say it all."""
     if completion.reason == events.UNTAGGED:
-        return tr("right, but untagged")
+        return tr("right, but not marked")
     if completion.reason and completion.reward in (0.0, 1.0):
         return tr(visible(completion.reason))
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2

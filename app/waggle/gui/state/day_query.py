@@ -36,3 +36,19 @@ class QuerySchedule:
             return False
         self._last_query = (state.ready, state.round)
         return True
+
+
+class QueryWhileWaiting:
+    """When to query the engine's history before it is ready: once while it waits for a choice, and nothing is known yet."""
+
+    def __init__(self) -> None:
+        self._has_queried = False
+
+    def now(self, state: State) -> bool:
+        """Whether to query now; True counts as a query."""
+        if not state.waits_for_choice:
+            self._has_queried = False
+            return False
+        asks = not self._has_queried and state.ready is None and not state.history_scores
+        self._has_queried = True
+        return asks

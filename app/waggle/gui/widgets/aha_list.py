@@ -100,6 +100,15 @@ class AhaList(QListWidget):
             self._ahas, self._several = tuple(ahas), several
             self._fill()
 
+    def show_in(self, height: int) -> int:
+        """Show as many whole entries as fit in so many pixels, and return how many; one scrolls to the others."""
+        high = max(1, self.sizeHintForRow(0))
+        around = self.height() - self.viewport().height()
+        entries = max(0, min(self.count(), (height - around) // high))
+        self.setFixedHeight(entries * high + around)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        return entries
+
     def sizeHint(self) -> QSize:
         """As high as all entries."""
         return QSize(super().sizeHint().width(), self._height_of(self.count()))

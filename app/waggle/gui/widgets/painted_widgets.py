@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_logo, hexagon, mirror_box
+from waggle.gui.widgets.layout import as_widget, column, row
 
 
 class PaintedWidget(QWidget):
@@ -46,6 +47,13 @@ class Icon(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self.theme.draw_icon(painter, *self._icon, place)
+
+
+def sign_column(theme: Theme, name: str, role: str, wide: int) -> QWidget:
+    """A small icon in the middle of a column of so many pixels, before text scaling, beside the first line of a text."""
+    sign = as_widget(column(1, row(None, Icon(theme, name, role), None, gap=0), None, gap=0))
+    sign.setFixedWidth(theme.px(wide))
+    return sign
 
 
 class Logo(PaintedWidget):

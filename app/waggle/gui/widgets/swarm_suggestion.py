@@ -9,7 +9,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, row
-from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.painted_widgets import sign_column
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
@@ -21,7 +21,8 @@ class SwarmSuggestionLine(QWidget):
 
     swarm_wanted = Signal(str)
 
-    def __init__(self, theme: Theme, settings: SettingsStore) -> None:
+    def __init__(self, theme: Theme, settings: SettingsStore, *, wide: int = 16, beside: int = 8) -> None:
+        """`wide` and `beside`: pixels of the column with the sign, and between it and the text."""
         super().__init__()
         self._settings = settings
         self._swarm: SwarmSuggestion | None = None
@@ -33,8 +34,8 @@ class SwarmSuggestionLine(QWidget):
         self._dismiss.clicked.connect(self._forget)
         links = ResponsiveRow(self._look, self._dismiss)
         links.set_gap(16)
-        sign = column(1, Icon(theme, "swarms", "text_soft"), None, gap=0)  # beside the first line of text
-        self.setLayout(row(sign, (column(self._says, row(FLUSH, (links, 1), gap=0), gap=2), 1)))
+        sign = sign_column(theme, "swarms", "text_soft", wide)
+        self.setLayout(row(sign, (column(self._says, row(FLUSH, (links, 1), gap=0), gap=2), 1), gap=beside))
         self.hide()
 
     def show_state(self, state: State) -> None:

@@ -159,8 +159,10 @@ def _gone_sentence(gone: events.EngineGone) -> Sentence:
         word, says = Message("Restarting"), Message("Training stopped unexpectedly.")
         if abs(gone.code) in events.KILLED:
             says = Message("Your computer stopped the training, probably because memory ran short.")
-        soon = counted(round(gone.wait), "It starts again by itself in a second.", "It starts again by itself in %n seconds.")
-        detail = in_turn(soon if gone.wait >= 1 else Message("It starts again by itself."), SAFE)
+        soon = counted(
+            round(gone.wait), "Training starts again by itself in a second.", "Training starts again by itself in %n seconds."
+        )
+        detail = in_turn(soon if gone.wait >= 1 else Message("Training starts again by itself."), SAFE)
     return Sentence(word=word, says=says, detail=detail, tone="plain", sign="again", action="copy_report")
 
 
@@ -246,22 +248,23 @@ def unavailable_model_sentence(event: ModelUnavailable) -> Sentence:
 
 
 def _downloading_sentence(event: events.Downloading, starts: Message, action: Action) -> Sentence:
-    part = _part_text(event.done, event.total)
+    part = part_text(event.done, event.total)
     says = Message("Downloading the model: %1.", part)
     if event.seconds_left is not None:
-        says = Message("Downloading the model: %1, %2 left.", part, _duration_text(event.seconds_left))
+        says = Message("Downloading the model: %1, %2 left.", part, duration_text(event.seconds_left))
     detail = in_turn(Message("Resumes if interrupted."), starts)
     return Sentence(word=Message("Preparing"), says=says, detail=detail, tone="plain", sign="save", action=action)
 
 
-def _part_text(done: int, total: int) -> Message:
+def part_text(done: int, total: int) -> Message:
     """How much of a download is here; not "0 of 0 MB" of a small one, nor all of one of which a part is missing."""
     if total < 10e6:
         return Message("%1 of %2 kB", Figure(done / 1e3), Figure(total / 1e3))
     return Message("%1 of %2 MB", Figure(done // 1_000_000), Figure(math.ceil(total / 1e6)))
 
 
-def _duration_text(seconds: float) -> Message:
+def duration_text(seconds: float) -> Message:
+    """A time in words that is rounded up."""
     minutes = math.ceil(seconds / 60)
     if minutes <= 1:
         return Message("less than a minute")

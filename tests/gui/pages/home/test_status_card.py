@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from gui.answers import refuse
 from gui.conftest import TellWindow
 from waggle.core import settings
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import EngineHost, PageContext
@@ -17,6 +18,8 @@ from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.state import chart_series
+from waggle.gui.state.day_query import QueryWhileWaiting
 from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -24,6 +27,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseModel, ChooseSwarm, DecideTraining, ListModels, ListSwarms
+from waggle.protocol.events_guards import Guard
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, StartedAgain, SwarmDetails, SwarmUndecided
 from waggle.protocol.state import State, apply
@@ -165,6 +169,24 @@ def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_on
     assert window._store.state.unavailable is None, "it was there again"
 
 
+def test_while_its_model_is_away_home_shows_what_it_reached(window_told: TellWindow) -> None:
+    window = window_told([PREPARING, AWAY])
+    page, store = window.pages.of(HomePage), window._store
+    asks = QueryWhileWaiting()
+    assert [asks.now(state) for state in (State(), store.state, store.state)] == [False, True, False], "once"
+    assert not page.score.isVisible()
+    scores = [
+        events.HeldOutScore(round=number, at=1.0, right=number, total=90, by_specialty={"Fractions": (number, 90)})
+        for number in (0, 45)
+    ]
+    store.take(events.TrainingHistory(rounds=(), held_out=tuple(scores), seq=7, at=6.5))
+    window.redraw()
+    assert (page.score.isVisible(), page.skills.isVisible(), page.sharing.isVisible()) == (True, True, False)
+    assert "50 of 100" in page.score.says.words()
+    store.take(replace(PREPARING, seq=9, at=7.0))
+    assert chart_series.scores(store.state) == [], "another model may have been chosen"
+
+
 def test_a_model_that_is_not_there_is_notified_once() -> None:
     before = apply(State(), PREPARING)
     after = apply(before, AWAY)
@@ -207,8 +229,27 @@ def test_where_memory_ran_short_the_starter_is_a_way_on(
     qtbot.addWidget(card)
     card.show()
     card.show_state(apply(State(), problem), 10.0)
-    assert card._starter.isVisible() is offered
+    assert card._retry.isVisible() is offered
+    assert card._main.text() == ("Train the starter" if offered else "Try again"), "what can help comes first"
+    assert ("The starter, a tiny model" in card._detail.text()) is offered
     if offered:
         with qtbot.waitSignal(card.start_wanted):
-            card._starter.click()
+            card._retry.click()
+        assert settings.read(path).model == model
+        with qtbot.waitSignal(card.start_wanted):
+            card._main.click()
         assert settings.read(path).model == ModelSettings(), "no engine was there to take the choice"
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+def test_a_warning_can_be_dismissed_but_not_what_holds_something_back(theme: Theme, qtbot: QtBot) -> None:
+    card = StatusCard(PageContext(theme, store=StateStore()))
+    qtbot.addWidget(card)
+    card.show()
+    older, newer = (events.Warned(title=Message(title), at=9.0) for title in ("Older.", "Newer."))
+    guard = Guard(name="disk", says=Message("The disk is full."), ends=Message("Make room."), since=1.0)
+    state = State(warnings=(newer, older), guards=(guard,))
+    for says, dismissed in (("Newer.", True), ("Older.", True), ("The disk is full.", False)):
+        card.show_state(state, 10.0)
+        assert (card._warning.text(), card._dismiss.isVisible()) == (says, dismissed)
+        card._dismiss.click()

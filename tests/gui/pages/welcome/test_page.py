@@ -156,7 +156,7 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
         "Train Small instead of Waggle's tiny starter",
-        "273 MB to download, Apache-2.0. The starter trains until it is here.",
+        "273 MB to download, Apache-2.0. Until the download ends, the starter trains.",
     ]
     assert not welcome.train_real.isChecked()
     if chosen:
@@ -193,7 +193,7 @@ def test_with_the_real_model_first_steps_is_the_first_choice_and_with_the_starte
     assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First light, the default swarm", FIRST_LIGHT)
     choose_model(welcome, real=True)
     screenshot_when_still(welcome)
-    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First steps, for small language models", FIRST_STEPS)
+    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First steps, suited to Small", FIRST_STEPS)
     assert offered_swarms(welcome)[1] == "First light", "the default is another one then"
     assert len(offered_swarms(welcome)) == 4
     choose_model(welcome, real=False)
@@ -204,8 +204,9 @@ def test_its_words_are_those_of_its_charter(theme: Theme, qtbot: QtBot) -> None:
     welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     button = welcome._choices[FIRST_STEPS]._button
-    assert button.text() == f"{first_steps().name}, for {str(first_steps().model_hint).lower()}"
-    assert ("Five easier specialties" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
+    assert button.text() == first_steps().name
+    words = f"Five easier specialties, for {str(first_steps().model_hint).lower()}."
+    assert (words in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
 
 
 @pytest.mark.parametrize("place", [ALONE, INVITED])
@@ -327,7 +328,7 @@ def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot
     use = [name for name in names if name.startswith("Use of this computer")]  # one stop, or three if the platform tells no focus
     assert use
     assert [name for name in names if name not in (*use, "Start when I log in", "Stay in the tray when closed")] == [
-        "Start", *choices, "Train Small instead of Waggle's tiny starter", "Pause on battery", "Skip set-up", "Back",
+        "Start", "Train Small instead of Waggle's tiny starter", *choices, "Pause on battery", "Skip set-up", "Back",
     ]  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_few_questions_say_how_little_they_mean() -> None:
         ({"reach": "alone"}, "Too early to say", "invite"),
         ({"peers": {"p": PEER}}, "Too early to say", ""),
         ({"peers": {"p": PEER}, "rounds": (LEARNED,)}, "Too early to say", "race"),
-        ({"ahas": (ALONE, TAUGHT)}, "It learned from peers first in 1 of 3 specialties", "race"),
+        ({"ahas": (ALONE, TAUGHT)}, "In 1 of 3 specialties, a peer was right first", "race"),
     ],
 )
 def test_without_measured_curves_nothing_is_claimed_but_what_happened(changes: dict[str, object], says: str, page: str) -> None:
@@ -99,6 +99,7 @@ def test_skills_are_filled_by_the_newest_test_that_counted_them_and_name_their_t
         Skill("Fractions", 3, 10, "Brisk Otter", 40), Skill("Base conversion", 0, 0), Skill("Chain sum", 0, 10, "", 30),
     )  # fmt: skip
     assert skills(State()) == ()
+    assert skills(State(held_out=(counted,))) == (Skill("Fractions", 3, 10), Skill("Chain sum", 0, 10)), "without an engine"
 
 
 def answer(text: str, reward: float = 0.0, reason: str = "", **changes: object) -> ShownCompletion:
@@ -144,12 +145,20 @@ def test_the_question_that_shows_most_comes_first() -> None:
     assert most_telling((going,)) == []
 
 
+def with_fractions(number: int, fractions: tuple[int, int]) -> HeldOutScore:
+    return replace(score(number, 24), by_specialty={"Fractions": fractions, "Chain sum": (1, 10)})
+
+
 @pytest.mark.parametrize(
     ("changes", "title"),
     [
         ({"phase": "preparing"}, ""),
         ({}, "Why it begins so low"),
-        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "Try its newest specialty"),
+        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "Its first right answer in Fractions"),
+        (
+            {"held_out": (with_fractions(50, (3, 10)),), "ahas": (TAUGHT,), "peers": {"p": PEER}},
+            "Try your model",
+        ),  # 3 of 10 say more
         ({"held_out": (score(50, 24),), "reach": "alone"}, "Invite a friend"),
         ({"held_out": (score(50, 24),), "peers": {"p": PEER}}, "Try your model"),
     ],
@@ -164,3 +173,13 @@ def test_an_answer_is_shown_without_its_tags_and_keeps_its_place() -> None:
     words, start, length = without_tags(answer)
     assert words == "So 3/7 it is"
     assert words[start : start + length] == "3/7"
+
+
+def test_a_first_right_answer_promises_no_more_and_what_it_can_do_is_named() -> None:
+    taught = next_step(running(held_out=(score(50, 24),), ahas=(TAUGHT,)), now=2.0)
+    assert taught is not None
+    assert taught.says == "Brisk Otter was right first. Expect it to be wrong more often than right."
+    for fractions, says in (((3, 10), " It is best at Fractions (30% right)."), ((1, 10), "")):
+        tried = next_step(running(held_out=(with_fractions(50, fractions),), peers={"p": PEER}), now=2.0)
+        assert tried is not None
+        assert tried.says == f"You answer a puzzle, then your model does.{says}"

@@ -32,9 +32,9 @@ def line_name(line: MeasuredLine) -> str:
 
 
 def first_answer_words(aha: Aha, peer: str) -> str:
-    """A first right answer, and the peer whose answer was learned from before it."""
-    words = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
-    return f"{words}, {tr('after %1 was right').replace('%1', peer)}" if aha.origin else words
+    """A first right answer, or the peer whose answer was learned from before it."""
+    words = tr("%1: %2 was right first").replace("%2", peer) if aha.origin else tr("First right answer in %1")
+    return words.replace("%1", tr(one_line(aha.specialty)))
 
 
 def whole_words(aha: Aha) -> str:

@@ -16,12 +16,13 @@ from waggle.gui.widgets.text import text
 from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
-MOST = 4  # questions
+MOST = 8  # questions
+LEAST_ROOM = 140  # pixels of height for a further question, before text scaling
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
-OUTLINES, TILES, OUTLINE_HIGH = 4, 4, 124  # questions before there are any, tries at each, and pixels of height of both at least
-BETWEEN = 28  # pixels below an outline
-QUESTION_WIDE = (0.7, 0.5, 0.6, 0.45)  # of the width, for each outline of a question
+QUESTION_WIDE = (0.6, 0.42, 0.5, 0.36)  # of the width, for each outline of a question
+TILES_WIDE, TILE_HIGH = (150, 80, 80), 64  # pixels of the outlines of tries, before text scaling
+LINE_HIGH, BETWEEN = 16, 28  # pixels: the outline of a question, and below the outlines of its tries
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
 
 
@@ -51,21 +52,24 @@ class TriedQuestion(QWidget):
 
 
 class QuestionOutlines(PaintedWidget):
-    """Where questions and tries will stand: as many outlines as there is room for, at most OUTLINES."""
+    """Where questions and tries will stand: as many outlines as there is room for, each paler than the one above."""
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.theme.colour("sunken"))
-        high, line, gap = (self.theme.px(size) for size in (OUTLINE_HIGH, 18, GAP))
-        count = min(OUTLINES, int(place.height()) // high)
-        for number in range(count):
-            top = place.top() + number * place.height() / count
-            painter.drawRoundedRect(QRectF(place.left(), top, place.width() * QUESTION_WIDE[number], line), 6, 6)
-            tile = place.height() / count - line - gap - self.theme.px(BETWEEN)
-            wide = (place.width() - (TILES - 1) * gap) / TILES
-            for column_number in range(TILES):
-                beside = column_number * (wide + gap)
-                painter.drawRoundedRect(QRectF(place.left() + beside, top + line + gap, wide, tile), 8, 8)
+        line, tile, gap, between = (self.theme.px(size) for size in (LINE_HIGH, TILE_HIGH, GAP, BETWEEN))
+        top = place.top()
+        for number, share in enumerate(QUESTION_WIDE):
+            if top + line + gap + tile > place.bottom():
+                return
+            tone = self.theme.colour("sunken")
+            tone.setAlphaF(1 - number / len(QUESTION_WIDE))
+            painter.setBrush(tone)
+            painter.drawRoundedRect(QRectF(place.left(), top, place.width() * share, line), 6, 6)
+            start = place.left()
+            for wide in map(self.theme.px, TILES_WIDE):
+                painter.drawRoundedRect(QRectF(start, top + line + gap, wide, tile), 8, 8)
+                start += wide + gap
+            top += line + gap + tile + between
 
 
 class FirstRound(QWidget):
@@ -74,10 +78,12 @@ class FirstRound(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._cards: list[Card] = []
-        self._questions = [TriedQuestion(theme) for _ in range(MOST)]
+        self._theme = theme
+        self._questions: list[TriedQuestion] = []  # each is made once there is room for it
         self._outlines = QuestionOutlines(theme)
         self.meaning = text(theme, "", "strong", wrap=True)
-        self.setLayout(column(6, self.meaning, 2, *self._questions, (self._outlines, 1000), None, gap=GAP))
+        self._box = column(6, self.meaning, 2, (self._outlines, 1000), None, gap=GAP)
+        self.setLayout(self._box)
 
     @property
     def has_answers(self) -> bool:
@@ -91,19 +97,31 @@ class FirstRound(QWidget):
         self._outlines.setVisible(not cards)
         for question, card in zip(self._questions, cards, strict=False):
             question.show_card(card)
+        self._box.setContentsMargins(0, 0 if cards else 14, 0, 0)
         self.meaning.setText(_meaning(cards) if cards else tr("Its first answers appear here."))
         self._fit()
 
     def _fit(self) -> None:
-        """Show the first question, and the others as long as they fit."""
+        """Show the first question, and of the others each that fits."""
         room = self.height() - self.meaning.heightForWidth(self.width()) - 3 * GAP
-        for place, (question, known) in enumerate(zip(self._questions, self._known(), strict=True)):
-            room -= question.height_at(self.width()) + GAP if known else 0
-            question.setVisible(known and (place == 0 or room >= 0))
+        for place, card in enumerate(self._cards):
+            if place == len(self._questions):
+                if place and room < self._theme.px(LEAST_ROOM):
+                    break
+                self._add_question(card)
+            question = self._questions[place]
+            high = question.height_at(self.width()) + GAP
+            fits = place == 0 or high <= room
+            question.setVisible(fits)
+            room -= high if fits else 0
+        for question in self._questions[len(self._cards) :]:
+            question.hide()
 
-    def _known(self) -> list[bool]:
-        """For each question whether there is a card to show in it."""
-        return [place < len(self._cards) for place in range(MOST)]
+    def _add_question(self, card: Card) -> None:
+        question = TriedQuestion(self._theme)
+        question.show_card(card)
+        self._box.insertWidget(self._box.indexOf(self._outlines), question)
+        self._questions.append(question)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -114,7 +132,7 @@ class FirstRound(QWidget):
         return False
 
     def minimumSizeHint(self) -> QSize:
-        first = self._questions[0].height_at(self.width()) if self._cards else 0
+        first = self._questions[0].height_at(self.width()) if self._cards and self._questions else 0
         words = self.meaning.heightForWidth(self.width())
         return QSize(super().minimumSizeHint().width(), words + first + 3 * GAP)
 
@@ -128,5 +146,5 @@ def _meaning(cards: Sequence[Card]) -> str:
     if "right" in kinds:
         return tr("Some tries are right. It learns from what sets them apart from the others.")
     if "untagged" in kinds:
-        return tr("It finds some right answers, but does not yet say which one is its answer. It learns that first.")
+        return tr("It finds right answers, but does not mark them as its answer yet. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

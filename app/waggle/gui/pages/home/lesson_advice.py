@@ -8,7 +8,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, row
-from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.painted_widgets import sign_column
 from waggle.gui.widgets.text import text
 from waggle.protocol.text.lesson_diagnosis import Diagnosis
 
@@ -18,15 +18,16 @@ class LessonAdvice(QWidget):
 
     page_wanted = Signal(str, str)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, wide: int, beside: int) -> None:
+        """`wide` and `beside`: pixels of the column with the sign, and between it and the text."""
         super().__init__()
         self._theme = theme
         self._diagnosis: Diagnosis | None = None
         self._says = text(theme, "", "small", "soft", wrap=True)
         self._links = QWidget()
         self._line = row(FLUSH, (self._links, 1), gap=0)
-        sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
-        self.setLayout(row(sign, (column(self._says, self._line, gap=2), 1), margins=(0, 8, 0, 0)))
+        sign = sign_column(theme, "warn", "text_soft", wide)
+        self.setLayout(row(sign, (column(self._says, self._line, gap=2), 1), gap=beside, margins=(0, 8, 0, 0)))
         self.hide()
 
     def show_diagnosis(self, why: Diagnosis | None) -> None:

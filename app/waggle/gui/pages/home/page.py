@@ -7,6 +7,7 @@ from waggle.gui.charts.painted.question_shares import QuestionShareBars
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.cost_card import CostCard
+from waggle.gui.pages.home.first_answers_card import FirstAnswersCard
 from waggle.gui.pages.home.good_answer_card import GoodAnswerCard
 from waggle.gui.pages.home.next_card import NextCard
 from waggle.gui.pages.home.score_card import ScoreCard
@@ -15,7 +16,7 @@ from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.day_query import QuerySchedule
+from waggle.gui.state.day_query import QuerySchedule, QueryWhileWaiting
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
@@ -27,7 +28,8 @@ from waggle.protocol.state import ROUNDS, State
 
 # Pixels at a text size of 100%
 LOW = 700  # a page lower than this is tight
-VAST = (1900, 1080)  # the width and height of a page from which the first column takes three fifths of it
+VAST = (1900, 1080)  # the width and height of a page from which its three columns have the widths of VAST_SHARES
+VAST_SHARES = (11, 6, 4)
 ALONE = 820  # the width of the first card where it is the only one
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
 
@@ -42,6 +44,7 @@ class HomePage(Page):
         super().__init__(context)
         theme, requests = context.theme, context.requests
         self._history, self._due = context.history, QuerySchedule()
+        self._waiting, self._has_side = QueryWhileWaiting(), False
         self.hero = StatusCard(context)
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(requests.engine_start)
@@ -66,6 +69,7 @@ class HomePage(Page):
         self._side = column((self.sharing, 1000), self.cost, self.next)
         self._side.addStretch(1)  # below the cards while nothing is shared
         self._far = column(self.good, self._shares_card, self._ahas_card, None)
+        self._resting_ahas: FirstAnswersCard | None = None  # until no engine runs any more
         self._vast, self._heights_shared = False, (1000, 0)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._columns.setContentsMargins(0, 0, 0, 0)
@@ -101,7 +105,7 @@ class HomePage(Page):
         wide, high = VAST
         self._vast = self.wide and self.width() >= self.theme.px(wide) and self.height() >= self.theme.px(high)
         self.skills.set_size("low" if self.is_tight() else "vast" if self._vast else "wide" if self.wide else "usual")
-        self._columns.setStretch(0, 3 if self._vast else 2)
+        self._share_width()
         moves = self.wide and not self._vast
         if moves == (self._far.indexOf(self.cost) < 0):
             (self._side if moves else self._far).removeWidget(self.cost)
@@ -117,6 +121,12 @@ class HomePage(Page):
         self._columns.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
         self._limit_heights()
 
+    def _share_width(self) -> None:
+        """The second column has none while its cards are hidden."""
+        first, second, third = VAST_SHARES if self._vast else (2, 1, 1)
+        for place, share in enumerate((first, second if self._has_side else 0, third)):
+            self._columns.setStretch(place, share)
+
     def _share_height(self) -> None:
         """What the second column has to spare is the picture's; without one, the two cards with a button share it."""
         spare = not self.sharing.is_resting
@@ -131,7 +141,7 @@ class HomePage(Page):
         edges, gap = self._box.contentsMargins(), self._columns.spacing()
         room = self.width() - edges.left() - edges.right()
         columns = room - (2 if self.wide else 1) * gap
-        width = columns * 3 // 5 if self._vast else columns // 2 if self.wide else columns * 2 // 3
+        width = columns * VAST_SHARES[0] // sum(VAST_SHARES) if self._vast else columns // 2 if self.wide else columns * 2 // 3
         if self.width() < self.theme.px(FOLDED):
             width = room
         highest = self.score.limit_height(width)
@@ -156,7 +166,7 @@ class HomePage(Page):
         self.hero.show_state(state, now)
         if self._due.now(state):
             self.commanded.emit(QueryDays(id=new_id()))
-        if _lacks_history(state) and self._history.now(state):
+        if (_lacks_history(state) and self._history.now(state)) or self._waiting.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
         had_curve = not self.score.curve.isHidden()
         self.score.show_state(state)
@@ -175,14 +185,29 @@ class HomePage(Page):
         begun = state.ready is not None or bool(chart_series.scores(state))
         self.score.setVisible(begun or (state.phase == "preparing" and not state.waits_for_choice))
         for part in (self.sharing, self.cost, self.good):
-            part.setVisible(begun)
-        self._columns.setStretch(1, 1 if begun else 0)
+            part.setVisible(state.ready is not None)
+        self._has_side = state.ready is not None
+        self._share_width()
+        self._show_resting_ahas(state)
         alone = self.score.isHidden()  # the first card, in the middle of the page
         self._cards.setVisible(not alone)
         self._box.setStretch(0, 1 if alone else 0)
         self._box.setStretch(self._box.count() - 1, 2 if alone else 1)
         self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else UNLIMITED)
         self.hero.set_alone(alone)
+        self.hero.set_above_steps(self.score.shows_start)
+
+    def _show_resting_ahas(self, state: State) -> None:
+        """While no engine runs, the first right answers take the room of the picture of the swarm."""
+        rests = self._has_side and self.sharing.is_resting and bool(state.ahas) and not self._vast
+        if rests and self._resting_ahas is None:
+            self._resting_ahas = FirstAnswersCard(self.theme)
+            self._resting_ahas.progress_wanted.connect(lambda: self.context.requests.page.emit("progress", ""))
+            self._side.insertWidget(self._side.count() - 1, self._resting_ahas, 1000)
+        if self._resting_ahas is not None:
+            self._resting_ahas.setVisible(rests)
+            if rests:
+                self._resting_ahas.show_state(state)
 
     def _show_far(self, state: State, now: float) -> None:
         """The third column."""

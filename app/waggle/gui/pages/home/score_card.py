@@ -36,7 +36,7 @@ class ScoreCard(QFrame):
         self.says = LeadSentence(theme, "display")
         self.detail = text(theme, "", "small", "soft", wrap=True)
         self.curve, self.first_round = ScoreCurve(theme), FirstRound(theme)
-        self._clock = clock
+        self._clock, self._state = clock, State()
         self.start: StartView | None = None  # until an engine starts without a score
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
@@ -45,17 +45,27 @@ class ScoreCard(QFrame):
         self._test.hide()
         below = row((column(self.detail, row((self._test, 1000), None), gap=6), 1), self._link, gap=12)
         self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
+        self._box.insertStretch(0, 0)
+        self._box.addStretch(0)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self._picture = WaggleDance(theme)  # as long as there is nothing else to look at
         self._picture.setMinimumWidth(theme.px(PICTURE))
         self._beside = as_widget(row(self._picture, margins=(0, PAD, PAD, PAD)))
-        self._has_picture = False
+        self._has_picture = self._compact = False
         self.setLayout(row((self._box, 3), (self._beside, 2), gap=0))
 
     def set_compact(self, compact: bool) -> None:
-        """In the compact form the sentence is smaller, and the curve may be low."""
+        """In the compact form the sentence is smaller, and shorter, as the curve begins where the model did."""
+        changed, self._compact = compact != self._compact, compact
         self.says.set_role("title" if compact else "display")
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
+        if changed:
+            self.show_state(self._state)
+
+    @property
+    def shows_start(self) -> bool:
+        """Whether the steps of the start stand here."""
+        return self.start is not None and self._has_picture
 
     def limit_height(self, width: int) -> int:
         """The greatest height of the card at this width: its chart is no higher than 16:9."""
@@ -65,7 +75,8 @@ class ScoreCard(QFrame):
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 
     def show_state(self, state: State) -> None:
-        words = score_text(state)
+        self._state = state
+        words = score_text(state, brief=self._compact)
         self.says.say(words.says, words.start, words.length)
         self.detail.setText(words.detail)
         self.detail.setVisible(bool(words.detail))
@@ -84,7 +95,9 @@ class ScoreCard(QFrame):
             self.start.setVisible(starting)
         self._has_picture = starting
         self._show_picture()
-        self._link.setVisible(curved)
+        for end in (0, self._box.count() - 1):  # the start stands in the middle, beside its picture
+            self._box.setStretch(end, 1 if starting else 0)
+        self._link.setVisible(curved and not self._compact)
         set_tip(self.detail, tr("The band is the margin of error.") if curved else "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -99,6 +112,6 @@ class ScoreCard(QFrame):
         """Build the view of the start when an engine starts for the first time, and show it the State from then on."""
         if self.start is None and starts and state.preparing is not None:
             self.start = StartView(self._theme, self._clock)
-            self._box.addWidget(self.start, 1)
+            self._box.insertWidget(self._box.count() - 1, self.start)
         if self.start is not None:
             self.start.show_state(state)

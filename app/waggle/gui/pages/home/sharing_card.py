@@ -1,36 +1,65 @@
 """Home's answer to "Does sharing help?", and who is here."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QResizeEvent
+from collections.abc import Iterable
+
+from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.i18n.placeholders import why_unavailable, without_connections
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state.story.learning_story import INVITE, Sharing, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.drawing import draw_avatar
 from waggle.gui.widgets.layout import FLUSH, column, restyle, row
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import text
+from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-LEAST = 96  # pixels of height of the picture, before text scaling
+LEAST = 150  # pixels of height of the picture, before text scaling
+AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
+
+
+class AvatarRow(PaintedWidget):
+    """The peers side by side, where the picture of the swarm has no room: those who are here first, then those of most use."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._peers: tuple[tuple[str, bool], ...] = ()
+
+    def show_peers(self, peers: Iterable[PeerInfo]) -> None:
+        ranked = sorted(peers, key=lambda peer: (peer.connection == "gone", bool(peer.choice), -peer.used, peer.id))
+        in_order = tuple((peer.id, peer.connection == "gone" or bool(peer.choice)) for peer in ranked)
+        if in_order != self._peers:
+            self._peers = in_order
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
+        for number, (identity, gone) in enumerate(self._peers[: int(place.width()) // apart]):
+            centre = QPointF(place.left() + radius + number * apart, place.center().y())
+            draw_avatar(painter, self.theme, identity, centre, radius, gone=gone)
 
 
 class PicturePlace(QWidget):
-    """The room of a picture, which asks for none, and shows it from `least` pixels of height on."""
+    """The room of a picture, which asks for none, and shows it from `least` pixels of height on, and `low` below that."""
 
-    def __init__(self, picture: QWidget, least: int) -> None:
+    def __init__(self, picture: QWidget, low: QWidget, least: int) -> None:
         super().__init__()
-        self._picture, self._least = picture, least
-        picture.setParent(self)
-        picture.setMinimumHeight(0)
+        self._picture, self._low, self._least = picture, low, least
+        for each in (picture, low):
+            each.setParent(self)
+            each.setMinimumHeight(0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._picture.setGeometry(self.rect())
-        self._picture.setVisible(self.height() >= self._least)
+        for each, fits in ((self._picture, self.height() >= self._least), (self._low, self.height() < self._least)):
+            each.setGeometry(self.rect())
+            each.setVisible(fits)
 
 
 class SharingCard(QFrame):
@@ -42,7 +71,6 @@ class SharingCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._theme, self._compact, self._is_resting = theme, False, True
-        self._has_room = False  # no other card stands below
         self._sharing = Sharing("", "")
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
@@ -50,8 +78,8 @@ class SharingCard(QFrame):
         self.link = Button(theme, "", "link")
         self.link.clicked.connect(lambda: self.page_wanted.emit(*self._sharing.offers))
         self._picture = SwarmGraph(theme)
-        self._picture.nobody = tr("Nobody else is here yet")
-        self._place = PicturePlace(self._picture, theme.px(LEAST))
+        self._row = AvatarRow(theme)
+        self._place = PicturePlace(self._picture, self._row, theme.px(LEAST))
         self._box = column(
             text(theme, tr("Does sharing help?"), "label", "soft"), self.says, self.detail, (self._place, 1000), self._here,
             None, row(FLUSH, self.link, None), gap=6, margins=(20, 14, 20, 12),
@@ -59,7 +87,7 @@ class SharingCard(QFrame):
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
-        """In the compact form, without the picture of the swarm, unless no other card needs its room."""
+        """In the compact form, without the picture of the swarm."""
         self._compact = compact
         self._show_picture()
         self._box.setSpacing(2 if compact else 6)
@@ -67,9 +95,9 @@ class SharingCard(QFrame):
         self.says.setFont(self._theme.font("heading" if compact else "title"))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The picture is no higher than 3:2."""
+        """The picture is no higher than wide."""
         super().resizeEvent(event)
-        self._place.setMaximumHeight(max(self._theme.px(LEAST), self.width() * 3 // 2))
+        self._place.setMaximumHeight(max(self._theme.px(LEAST), self.width()))
 
     def show_state(self, state: State, now: float) -> None:
         sharing = self._sharing = sharing_text(state)
@@ -79,20 +107,21 @@ class SharingCard(QFrame):
         self.detail.setVisible(bool(sharing.detail))
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("Compare with training alone"))
-        resting = bool(why_unavailable(state))
-        self._is_resting = resting and not state.peers
-        self._has_room = resting
+        self._is_resting = bool(why_unavailable(state))
         self._show_picture()
         if not self._place.isHidden():
-            self._picture.show_state(without_connections(state), now)
-        words = "" if resting else company_words(state)
+            self._picture.show_state(state, now)
+            self._row.show_peers(state.peers.values())
+        words = "" if self._is_resting else company_words(state)
+        if not (words or self._is_resting or state.peers or state.reach == "solo"):
+            words = tr("Nobody else is here yet")
         self._here.setText(words)
         self._here.setVisible(bool(words))
 
     @property
     def is_resting(self) -> bool:
-        """Whether nobody is known and nobody can come, so that the card ends at its words."""
+        """Whether no engine runs, so that nobody is connected and the card ends at its words."""
         return self._is_resting
 
     def _show_picture(self) -> None:
-        self._place.setVisible(not self._is_resting and (not self._compact or self._has_room))
+        self._place.setVisible(not (self._is_resting or self._compact))

@@ -45,17 +45,18 @@ class SkillCard(QFrame):
         self.comb = SkillComb(theme)
         self._key = ElidedLabel(theme, role="small", tone="text_faint")
         self._theme = theme
-        self._has_teachers = self._low = False
+        self._has_teachers = False
+        self._whole_key, self._ring_key = "", ""
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
-        title = text(theme, tr("Right first"), "small", "soft")
-        self._taught = as_widget(column(4, title, *self._teachers, None, gap=7))
+        taught = text(theme, tr("Right first"), "small", "soft")
+        self._taught = as_widget(column(4, taught, *self._teachers, None, gap=7))
         self.all_ahas = Button(theme, tr("See who was first"), "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
-        head = row(text(theme, tr("What it can do"), "heading"), 4, (self._key, 1), self.all_ahas)
+        self._title = text(theme, tr("What it can do"), "heading")
+        head = row(self._title, 4, (self._key, 1), self.all_ahas)
         self.setLayout(column(head, row(self.comb, (self._taught, 1), gap=GAP), gap=8, margins=(PAD, 12, PAD, 14)))
 
     def set_size(self, size: CellSize) -> None:
-        self._low = size == "low"
         self.comb.set_size(size)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -63,9 +64,12 @@ class SkillCard(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Name the teachers where there is room beside the comb."""
+        """Name the teachers where there is room beside the comb, and explain the figures where there is room above it."""
         room = self.width() - 2 * PAD - GAP - self.comb.sizeHint().width()
         self._taught.setVisible(self._has_teachers and room >= self._theme.px(BESIDE))
+        above = self.width() - 2 * PAD - self._title.sizeHint().width() - self.all_ahas.sizeHint().width() - self._theme.px(36)
+        fits = self._key.fontMetrics().horizontalAdvance(self._whole_key) <= above
+        self._key.say(self._whole_key if fits or not self._ring_key else self._ring_key)
 
     def show_state(self, state: State) -> None:
         known = sorted(skills(state), key=lambda skill: -skill.share)
@@ -75,12 +79,12 @@ class SkillCard(QFrame):
         for skill in known:
             if skill.teacher:
                 by_teacher.setdefault(skill.teacher, []).append(skill.title)
-        self._show_teachers(by_teacher)
         self.all_ahas.setVisible(bool(state.ahas))
         tested = any(skill.total for skill in known)
         words = tr("right on new questions") if tested else tr("filled in after the next test")
-        ring = tr("thick ring: a peer was right first")
-        self._key.say(ring if by_teacher and self._low else f"{words}; {ring}" if by_teacher else words)
+        self._ring_key = tr("thick ring: a peer was right first") if by_teacher else ""
+        self._whole_key = f"{words}; {self._ring_key}" if by_teacher else words
+        self._show_teachers(by_teacher)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:
         most = sorted(by_teacher.items(), key=lambda item: -len(item[1]))[:MOST]

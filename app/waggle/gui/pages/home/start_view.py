@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, QSize, QTimer
 from PySide6.QtGui import QHideEvent, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from waggle.core.message import Message
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.state.story.slow_start import REASONS, slow_words
@@ -21,6 +22,7 @@ from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.state import State
+from waggle.protocol.text.status_text import duration_text, part_text
 
 TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
@@ -63,7 +65,11 @@ class StartStep(QWidget):
         self._bar = PartBar(tr("Download of the model"))
         self._bar.setMaximumWidth(theme.px(BAR_WIDE))
         self._bar.hide()
-        self.setLayout(row(column(self._sign, None), (column(self._name, row((self._bar, 1000), None)), 1), gap=10))
+        self._part_done = ElidedLabel(theme, role="small", tone="text_soft", right=True)
+        self._head = as_widget(row((self._name, 1), (self._part_done, 1)))
+        self._head.setMaximumWidth(theme.px(BAR_WIDE))
+        words = column(row((self._head, 1000), None), row((self._bar, 1000), None))
+        self.setLayout(row(column(self._sign, None), (words, 1), gap=10))
 
     def show_progress(self, place: int, state: State) -> None:
         """Show the step at this place; a part that the engine names in other words stands in its own."""
@@ -73,9 +79,12 @@ class StartStep(QWidget):
         if place == done and state.downloading is not None:
             name = later("Downloading the model")
         self._sign.show_step(place - done)
-        self._bar.setVisible(place == done and state.downloading is not None)
+        downloads = place == done and state.downloading is not None
+        self._bar.setVisible(downloads)
+        self._part_done.setVisible(downloads)
         if state.downloading is not None:
             self._bar.show_part(state.downloading.done, state.downloading.total)
+            self._part_done.say(tr(part_text(state.downloading.done, state.downloading.total)))
         self._name.say(tr(name), "text" if place == done else "text_soft")
         so_far = tr("done") if place < done else tr("under way") if place == done else tr("to come")
         self.setAccessibleName(f"{self._name.words()}: {so_far}")
@@ -147,9 +156,12 @@ class StartView(QWidget):
             self.pose()
 
     def _why_words(self) -> str:
-        """How long the start takes, if a step is slow; how much of a download is left stands in the status."""
-        if self._state.downloading is not None:
-            return tr("The model is downloaded once, and kept.")
+        """How long the start takes, if a step is slow."""
+        if (download := self._state.downloading) is not None:
+            once = tr("The model is downloaded once, and kept.")
+            if download.seconds_left is None:
+                return once
+            return f"{once} {tr(Message('It takes %1 more.', duration_text(download.seconds_left)))}"
         return slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
 
     def pose(self) -> None:

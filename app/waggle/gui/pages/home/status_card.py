@@ -24,11 +24,11 @@ from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, column, restyle, row
-from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
+from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress, sign_column
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
-from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
-from waggle.protocol.events import CommandDone, Phase
+from waggle.protocol.events import CommandDone, Phase, Warned
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text import pauses
@@ -84,6 +84,8 @@ class StatusCard(QFrame):
         theme = context.theme
         self._context, self._can_start = context, context.engine.can_start
         self._over = False  # the recording has ended
+        self._dismissed: set[Warned] = set()
+        self._newest: Warned | None = None  # the warning that is shown
         self._state = State()
         self._offers_aside = False
         self._copied = QTimer(self)  # how long the button says "Copied"
@@ -109,9 +111,9 @@ class StatusCard(QFrame):
         self._computer = ElidedLabel(theme, tr("On %1").replace("%1", host) if host else "", "small", "text_soft")
         self._computer.setVisible(bool(host))
         self._make_warning(theme)
-        self._advice = LessonAdvice(theme)
+        self._advice = LessonAdvice(theme, SIGN, BESIDE_SIGN)
         self._advice.page_wanted.connect(self.page_wanted)
-        self._suggestion = SwarmSuggestionLine(theme, context.settings)
+        self._suggestion = SwarmSuggestionLine(theme, context.settings, wide=SIGN, beside=BESIDE_SIGN)
         self._suggestion.setContentsMargins(0, 8, 0, 0)
         self._suggestion.swarm_wanted.connect(lambda charter: self.page_wanted.emit("swarms", charter))
         self._fact = text(theme, "", "small", "soft", wrap=True)
@@ -132,7 +134,7 @@ class StatusCard(QFrame):
         top = StretchRow((head, 1), (dial, 0), (as_widget(self._beside), 0), gap=16)
         self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, self._below, gap=0)
         self.setLayout(self._box)
-        self._calm = self._compact = self._alone = False
+        self._calm = self._compact = self._alone = self._above_steps = False
         self.set_compact(False)
 
     def _show_computer(self, state: State, now: float) -> None:
@@ -145,7 +147,7 @@ class StatusCard(QFrame):
     def _make_warning(self, theme: Theme) -> None:
         self._warning = text(theme, "", "label", wrap=True)
         self._warning_advice = text(theme, "", "small", "soft", wrap=True)
-        sign = column(1, Icon(theme, "warn", "accent_line"), None, gap=0)  # beside the first line of text
+        sign = sign_column(theme, "warn", "accent_line", SIGN)
         links = {
             "swarms": (tr("See swarms"), self.swarms_wanted.emit),
             "you": (tr("See your identity"), lambda: self.page_wanted.emit("you", "")),
@@ -156,8 +158,11 @@ class StatusCard(QFrame):
             self._see[page] = link = Button(theme, words, "link")
             link.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
             link.clicked.connect(show)
-        both = column(self._warning, self._warning_advice, gap=1)
-        self._warned = as_widget(row(sign, (both, 1), column(*self._see.values(), None), margins=(0, 8, 0, 0)))
+        self._dismiss = Button(theme, tr("Dismiss"), "link").with_name(tr("Dismiss this warning"))
+        self._dismiss.setFixedHeight(self._warning.fontMetrics().height() + 2)
+        self._dismiss.clicked.connect(self._dismiss_warning)
+        both, links_beside = column(self._warning, self._warning_advice, gap=1), row(*self._see.values(), self._dismiss, gap=16)
+        self._warned = as_widget(row(sign, (both, 1), column(links_beside, None), gap=BESIDE_SIGN, margins=(0, 8, 0, 0)))
 
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
@@ -166,10 +171,9 @@ class StatusCard(QFrame):
         self._more.setMenu(self._pause_menu())
         self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
-        self._starter = Button(theme, tr("Train the starter"))
-        set_tip(self._starter, tr("It is small. What your model learned is kept."))
-        self._starter.clicked.connect(self._start_with_starter)
-        self._button_row = row(None, self._starter, self._second, row(self._main, self._more, gap=1), gap=8)
+        self._retry = Button(theme, tr("Try again"))
+        self._retry.clicked.connect(self.start_wanted)
+        self._button_row = row(None, self._retry, self._second, row(self._main, self._more, gap=1), gap=8)
         self._buttons = as_widget(self._button_row)
 
     def _pause_menu(self) -> QMenu:
@@ -190,6 +194,12 @@ class StatusCard(QFrame):
         """Where it is the only card of the page, its buttons follow what a person has to read."""
         if alone != self._alone:
             self._alone = alone
+            self.show_state(self._state, self._context.store.now())
+
+    def set_above_steps(self, above: bool) -> None:
+        """Where the steps of the start stand below, it does not say them."""
+        if above != self._above_steps:
+            self._above_steps = above
             self.show_state(self._state, self._context.store.now())
 
     def _arrange(self) -> None:
@@ -237,8 +247,9 @@ class StatusCard(QFrame):
         self._sign.show_icon(status.sign, SIGN_INK.get(status.tone, "text_soft"))
         self._head_line.setVisible(not calm or bool(status.why) or bool(self._host))
         self._since.setVisible(not calm)
-        self._says.setText(tr(status.says).removesuffix("."))
-        detail = tr(status.detail)
+        above_steps = self._above_steps and state.preparing is not None and not state.waits_for_choice
+        self._says.setText(tr("Starting") if above_steps else tr(status.says).removesuffix("."))
+        detail = " ".join(filter(None, (tr(status.detail), self._about_starter(status))))
         if calm and self._since.words() and state.phase in CALM:
             detail = " · ".join(filter(None, (detail.removesuffix("."), self._since.words())))
         self._detail.setText(detail)
@@ -251,17 +262,32 @@ class StatusCard(QFrame):
         self._stage.say(words)
         self._show_profile(state)
         self._cells.show_stage(done, total, paused=state.phase in HALTED_PHASES)
-        self._progress.setVisible(bool(words or total) and not (self._compact and state.phase in HALTED_PHASES))
+        has_progress = bool(words or total) and not (self._compact and state.phase in HALTED_PHASES)
+        self._progress.setVisible(has_progress and not above_steps)
         self._show_action(status)
 
     def _show_warning(self, state: State, now: float) -> None:
-        newest = next(iter(recent_warnings(state, now)), None)
+        self._dismissed.intersection_update(state.warnings)
+        newest = next((warned for warned in recent_warnings(state, now) if warned not in self._dismissed), None)
+        self._newest = newest
         self._warning.setText(tr(newest.title) if newest else "")
         self._warning_advice.setText(tr(newest.advice) if newest else "")
         self._warning_advice.setVisible(newest is not None and bool(newest.advice))
         for page, link in self._see.items():
             link.setVisible(newest is not None and newest.page == page and (page != "swarms" or state.undecided is None))
+        self._dismiss.setVisible(newest in state.warnings)  # not what holds something back still
         self._warned.setVisible(newest is not None)
+
+    def _dismiss_warning(self) -> None:
+        if self._newest is not None:
+            self._dismissed.add(self._newest)
+            self._show_warning(self._state, self._context.store.now())
+
+    def _about_starter(self, status: Sentence) -> str:
+        """What the starter is, where it is offered."""
+        if status.action == "choose_model":
+            return tr("The starter is a tiny model of Waggle's.")
+        return tr("The starter, a tiny model of Waggle's, needs far less.") if self._offers_starter() else ""
 
     def _show_fact(self, state: State) -> None:
         offers = state.ready is not None and state.ready.device_reason == cuda_download.OFFERED
@@ -289,7 +315,7 @@ class StatusCard(QFrame):
         self.show_state(self._state, self._state.at)
 
     def _show_over(self) -> None:
-        for button in (self._more, self._second, self._starter, self._why_button):
+        for button in (self._more, self._second, self._retry, self._why_button):
             button.hide()
         restyle(self._main, "kind", "primary")
         self._main.join("")
@@ -312,6 +338,9 @@ class StatusCard(QFrame):
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
+        offers_starter = self._offers_starter()
+        if offers_starter:
+            words, icon = tr("Train the starter"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
         kind = "plain" if splits or (failed and not stopped) else "primary"  # what is going well needs nothing to be done
         restyle(self._main, "kind", kind)
@@ -324,19 +353,19 @@ class StatusCard(QFrame):
         }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
-                 self._second: anyway or decides or (failed and stopped), self._starter: self._needs_smaller_model(),
+                 self._second: anyway or decides or (failed and stopped), self._retry: offers_starter,
                  self._why_button: bool(status.why)}  # fmt: skip
         for button, is_visible in visibility.items():
             if button.hasFocus() and not is_visible:  # else Qt focuses the next widget, and Space would press it
                 (self._main if visibility[self._main] else self).setFocus()
             button.setVisible(is_visible)
 
-    def _needs_smaller_model(self) -> bool:
+    def _offers_starter(self) -> bool:
         """Whether no engine runs, the last one ended for want of memory, and its model was larger than the starter."""
         settings, problem = self._context.settings, self._state.problem
         chosen = (self._state.settings or settings.settings).model
         short = problem is not None and problem.short_of_memory
-        return short and chosen != ModelSettings() and not settings.far and self._can_start()
+        return short and chosen != ModelSettings() and not (settings.far or settings.is_unreadable) and self._can_start()
 
     def _start_with_starter(self) -> None:
         """No engine takes a choice now, so the settings do."""
@@ -371,6 +400,9 @@ class StatusCard(QFrame):
         if self._offers_aside:
             self._copied.stop()
             self.aside_wanted.emit()
+            return
+        if self._offers_starter():
+            self._start_with_starter()
             return
         match sentence(self._state).action:
             case "pause" | "pause_now" | "anyway":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from waggle.core import login_start
 from waggle.core.errors import SwarmError
@@ -148,7 +148,7 @@ class WelcomePage(QWidget):
                 tr("Your files"), tr("What you type, unless you share it"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
-        return _page(
+        return ScrollArea(_step(
             theme, tr("Let your computer learn with others"),
             text(theme, tr("Waggle trains a small language model here, in the background, together with other computers."),
                  "body", "soft", wrap=True),
@@ -158,19 +158,20 @@ class WelcomePage(QWidget):
             _badge_row(theme, "learn", tr("It learns"),
                    tr("It learns from its own successes and from theirs, a little every round.")),
             10, shared,
-        )  # fmt: skip
+        ), "surface")  # fmt: skip
 
     def offer_model(self, offer: ModelOffer) -> None:
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
         title = tr("Train %1 instead of Waggle's tiny starter").replace("%1", one_line(offer.title))
-        facts = tr("%1 to download, %2. The starter trains until it is here.")
+        facts = tr("%1 to download, %2. Until the download ends, the starter trains.")
         facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
         self._real_title.setText(title)
         self._real_facts.setText(facts)
         self.train_real.setAccessibleName(title)
         self.train_real.setAccessibleDescription(facts)
         self._trained.show()
+        self._choices[FIRST_STEPS].say_title(tr("First steps, suited to %1").replace("%1", one_line(offer.title)))
 
     def _choose_model(self, real: bool) -> None:
         self._trains_offer = real
@@ -196,6 +197,8 @@ class WelcomePage(QWidget):
 
     def _swarms(self) -> QWidget:
         theme = self._theme
+        self._trained = self._real_model()
+        self._trained.hide()  # until this computer was measured
         self._choices = [
             SwarmChoice(
                 theme,
@@ -209,12 +212,12 @@ class WelcomePage(QWidget):
             SwarmChoice(
                 theme,
                 tr("I was invited"),
-                tr("Paste the link. You see where it leads before you join; until then you train in First light."),
+                tr("Paste the link, then press Start. You see where it leads before you join."),
                 "invite",
             ),
         ]
-        steps = tr("Five easier specialties. Anyone may join; you train alone until someone does.")
-        self._choices.append(SwarmChoice(theme, tr("First steps, for small language models"), steps, "learn"))
+        steps = tr("Five easier specialties, for small language models. Anyone may join; you train alone until someone does.")
+        self._choices.append(SwarmChoice(theme, tr("First steps"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
@@ -225,8 +228,6 @@ class WelcomePage(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
-        self._trained = self._real_model()
-        self._trained.hide()  # until this computer was measured
         self._about = text(
             theme,
             tr("A swarm is a group of computers that practise the same specialties, such as fractions or logic."),
@@ -236,18 +237,19 @@ class WelcomePage(QWidget):
         )
         pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
         self._left_out_when_low = self._about, pausing
-        return _page(
+        self._with_whom = _step(
             theme,
             tr("Who should it learn with?"),
             self._about,
-            as_widget(self._swarm_box),
             self._trained,
+            as_widget(self._swarm_box),
             frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
             pausing,
         )
+        return ScrollArea(self._with_whom, "surface")
 
     def _real_model(self) -> QFrame:
-        """What is offered instead of the starter. It is built with the page: Tab goes in the order in which widgets came."""
+        """What is offered instead of the starter. It is built before the choices: Tab goes in the order in which widgets came."""
         theme = self._theme
         self._real_title, self._real_facts = text(theme, "", "strong"), text(theme, "", "small", "soft", wrap=True)
         self.train_real = Switch(theme, tr("Model"))
@@ -369,6 +371,9 @@ class WelcomePage(QWidget):
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         self._swarm_box.setSpacing(6 if low else 8)
+        for choice in self._choices:
+            choice.set_low(low)
+        self._with_whom.setSpacing(8 if low else 12)
         self._trained_box.setContentsMargins(16, 4 if low else 10, 16, 4 if low else 10)
         for part in self._left_out_when_low:
             part.setVisible(not low)
@@ -400,7 +405,11 @@ class SwarmChoice(QFrame):
         self.setLayout(self._box)
 
     def say_title(self, title: str) -> None:
+        self.title = title
         self._button.say(title)
+
+    def set_low(self, low: bool) -> None:
+        self._box.setContentsMargins(16, 3 if low else 6, 16, 5 if low else 8)
 
     def add(self, widget: QWidget) -> None:
         self._more = as_widget(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
@@ -435,10 +444,9 @@ def pausing_text() -> str:
     return words.replace("%1", shortcuts.native_text(shortcuts.PAUSE))
 
 
-def _page(theme: Theme, title: str, *parts: QWidget | int) -> QWidget:
-    """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
-    head = text(theme, title, "hero", wrap=True)
-    return ScrollArea(column(head, *parts, None, gap=12), "surface")
+def _step(theme: Theme, title: str, *parts: QWidget | int) -> QVBoxLayout:
+    """One step. Titles of all steps stand at the same height."""
+    return column(text(theme, title, "hero", wrap=True), *parts, None, gap=12)
 
 
 def _badge_row(theme: Theme, icon: str, title: str, line: str) -> QWidget:

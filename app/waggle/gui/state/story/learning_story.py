@@ -36,8 +36,8 @@ def of_hundred(score: HeldOutScore) -> str:
     return decimal(100 * score.right / score.total, 0)
 
 
-def score_text(state: State) -> ScoreText:
-    """How many new questions the model solves now, and how many it solved at first."""
+def score_text(state: State, *, brief: bool = False) -> ScoreText:
+    """How many new questions the model solves now, and, unless it is `brief`, how many it solved at first."""
     groups = exams(state)
     if not groups or (state.ready is not None and newest_score(state) is None):  # or none on questions of this swarm
         if state.phase == "preparing" and not state.waits_for_choice:
@@ -52,6 +52,8 @@ def score_text(state: State) -> ScoreText:
     else:
         words = tr("Your model solves %1 new questions.")
         shown, began, detail = tr("%1 of 100").replace("%1", of_hundred(last)), of_hundred(first), _detail(last)
+    if brief:
+        return _with_span(words, shown, detail=detail)
     if short := _short_test_before(groups):
         words = f"{words} {_began(tr('It began at about %2.'), of_hundred(short))}"
     elif first is not last:
@@ -158,11 +160,11 @@ def sharing_text(state: State) -> Sharing:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     specialties = max(len(state.ready.specialties), len(state.ahas))
     says = (
-        tr("It learned from peers first in %1 of %2 specialties")
+        tr("In %1 of %2 specialties, a peer was right first")
         .replace("%1", figure(len(taught)))
         .replace("%2", figure(specialties))
     )
-    detail = tr("Its first right answer there came after learning from a peer's. It might have got there alone, too.")
+    detail = tr("Your model learned from that answer before its own first right one. It might have got there alone, too.")
     return Sharing(says, detail, "peer", RACE)
 
 
@@ -204,12 +206,10 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 def skills(state: State) -> tuple[Skill, ...]:
-    """The specialties of the swarm in its order, by the newest test that counted them."""
-    if state.ready is None:
-        return ()
+    """The specialties of the swarm in its order, by the newest test that counted them; without an engine, those of that test."""
     groups = exams(state)
     tested = next((score.by_specialty for score in reversed(groups[-1] if groups else []) if score.by_specialty), {})
     several = namesakes(state.peers.values(), state.ahas)
     ahas = {aha.specialty: (short_name(aha.name, aha.origin, several) if aha.origin else "", aha.round) for aha in state.ahas}
-    titles = [specialty.title for specialty in state.ready.specialties]
+    titles = [specialty.title for specialty in state.ready.specialties] if state.ready is not None else list(tested)
     return tuple(Skill(title, *tested.get(title, (0, 0)), *ahas.get(title, ())) for title in titles)

@@ -2,16 +2,17 @@
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, tr
+from waggle.gui.i18n.formatting import one_line, percent, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.learning_story import skills
 from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import UNTAGGED, Aha
 from waggle.protocol.state import ROUNDS, State
 
 LEARNED = 0.1  # a mean reward, and a share of right answers, that an untrained model does not reach
 CAPABLE = 0.2  # a share of right held-out answers from which a model is worth keeping
-FRESH = 600.0  # seconds for which a first right answer is news
+FRESH = 600.0  # seconds for which a first right answer is news, unless a test has counted the specialty since
 
 
 class NextStep(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ def next_step(state: State, now: float) -> NextStep | None:
         return None
     learned = has_learned(state)
     newest = max(state.ahas, key=lambda aha: aha.at, default=None)
-    if newest is not None and now - newest.at < FRESH and learned:
+    if newest is not None and now - newest.at < FRESH and learned and not _is_tested_since(newest, state):
         return _solved(newest, state)
     if not learned:
         return _first_climb(state)
@@ -51,7 +52,7 @@ def next_step(state: State, now: float) -> NextStep | None:
         words = tr("Sharing needs two. An invite is a link or a QR code, and costs nothing.")
         return NextStep(tr("Invite a friend"), words, tr("Invite someone"), "swarms", "invite")
     if state.tried is None:
-        words = tr("Answer a puzzle yourself, and see what your model says to the same one.")
+        words = " ".join((tr("You answer a puzzle, then your model does."), *_best(state)))
         return NextStep(tr("Try your model"), words, tr("Try it"), "playground", "question")
     if state.exported is None and _share(state) > CAPABLE:
         words = tr("What it has learned fits in a folder that other programs can open.")
@@ -61,12 +62,27 @@ def next_step(state: State, now: float) -> NextStep | None:
 
 
 def _solved(aha: Aha, state: State) -> NextStep:
-    words = tr("%1 is new: it found its first right answer by itself.")
-    if aha.origin:
-        words = tr("%1 is new: it was right for the first time after learning from %2.")
-    words = words.replace("%1", tr(one_line(aha.specialty)))
-    words = words.replace("%2", short_name(aha.name, aha.origin, namesakes(state.peers.values(), state.ahas)))
-    return NextStep(tr("Try its newest specialty"), words, tr("Try it"), "playground", "question")
+    """A first right answer, and what to expect of the next ones."""
+    teacher = short_name(aha.name, aha.origin, namesakes(state.peers.values(), state.ahas)) if aha.origin else ""
+    words = tr("%1 was right first.").replace("%1", teacher) if teacher else tr("It got there by itself.")
+    title = tr("Its first right answer in %1").replace("%1", tr(one_line(aha.specialty)))
+    return NextStep(
+        title, f"{words} {tr('Expect it to be wrong more often than right.')}", tr("Try it"), "playground", "question"
+    )
+
+
+def _is_tested_since(aha: Aha, state: State) -> bool:
+    """Whether a test shows how often the model is right there now."""
+    return any(score.round > aha.round and aha.specialty in score.by_specialty for score in chart_series.scores(state))
+
+
+def _best(state: State) -> list[str]:
+    """A sentence about what the model does best, if it does that well."""
+    best = max(skills(state), key=lambda skill: skill.share, default=None)
+    if best is None or best.share < CAPABLE:
+        return []
+    words = tr("It is best at %1 (%2 right).")
+    return [words.replace("%1", tr(one_line(best.title))).replace("%2", percent(best.share))]
 
 
 def _first_climb(state: State) -> NextStep:
@@ -79,7 +95,7 @@ def _first_climb(state: State) -> NextStep:
     if state.ready.prompt_form.why == "starter" or any(
         answer.reason == UNTAGGED for card in state.cards if card.mine for answer in card.completions
     ):
-        words = tr("It often finds the answer but does not mark it as one, so it earns nothing. It learns that first.")
+        words = tr("Only a marked answer counts. Otherwise, a model could list guesses until one is right.")
         return NextStep(tr("Why it begins so low"), words, button, "live")
     note = tr(state.ready.model_note)
     words = note or tr("It learns from the few answers that are right. Until there are some, its score stays low.")

@@ -1,0 +1,48 @@
+"""The first right answers in the room that a column of Home has left."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.state.story.namesakes import namesakes
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.aha_list import AhaList
+from waggle.gui.widgets.layout import column, frame
+from waggle.gui.widgets.text import text
+from waggle.protocol.state import State
+
+LEAST, PAD = 2, 20  # entries; pixels around them
+
+
+class FirstAnswersCard(QWidget):
+    """Asks for no room: a card with as many whole entries as there is room for, and none below LEAST.
+
+    `progress_wanted`: an entry was chosen.
+    """
+
+    progress_wanted = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._list = AhaList(theme)
+        self._list.chosen.connect(lambda _aha: self.progress_wanted.emit())
+        self._title = text(theme, tr("First right answers"), "heading")
+        self._box = column(self._title, self._list, None, margins=(PAD, PAD - 4, PAD, PAD - 4))
+        self._card = frame("card", self._box)
+        self._card.setParent(self)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def show_state(self, state: State) -> None:
+        self._list.show_ahas(state.ahas, namesakes(state.peers.values(), state.ahas))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        around = 2 * (PAD - 4) + self._title.sizeHint().height() + self._box.spacing()
+        entries = self._list.show_in(self.height() - around)
+        self._card.setGeometry(self.rect())
+        self._card.setVisible(entries >= min(LEAST, max(1, self._list.count())))
