@@ -241,7 +241,7 @@
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
-<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Führe dies in einem Terminal auf dem Computer aus, auf dem die Engine läuft, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
+<message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Die Engine läuft auf einem anderen Computer. Führe dies dort in einem Terminal aus, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
@@ -293,9 +293,7 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Etwa %1 Antworten je Stunde in %2 GB, als Adapter</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB (sparsam)</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Etwa %1 Antworten/Std., %2 von %3 GB</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
@@ -718,6 +716,8 @@
 <message><source>First steps, for small language models</source><translation>First steps, für kleine Sprachmodelle</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
+<message><source>Fits as an adapter</source><translation>Passt als Adapter</translation></message>
+<message><source>Fits, saving memory</source><translation>Passt, spart Speicher</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
@@ -815,6 +815,7 @@
 <message><source>In a chat</source><translation>Im Chat</translation></message>
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
+<message><source>In between</source><translation>Dazwischen</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite Du zeigt dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
@@ -872,12 +873,12 @@
 <message><source>It is small. What your model learned is kept.</source><translation>Er ist klein. Was dein Modell gelernt hat, bleibt erhalten.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es die Antwort auch an die richtige Stelle.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es die Antwort auch an die richtige Stelle.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also tags the answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es auch die Tags.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es auch die Tags.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Es weiß diese Antwort, setzt sie aber noch nicht an die richtige Stelle.</translation></message>
+<message><source>It knows this one, but does not tag the answer yet.</source><translation>Es weiß diese Antwort, setzt aber die Tags noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message><source>It learned from peers first in %1 of %2 specialties</source><translation>In %1 von %2 Fachgebieten lernte es zuerst von Peers</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
@@ -933,6 +934,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
+<message><source>Its size is not known yet</source><translation>Die Größe ist noch nicht bekannt</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
@@ -1110,7 +1112,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
+<message><source>Needs %1 GB, %2 GB may be used</source><translation>Braucht %1 GB, %2 GB sind erlaubt</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
@@ -2106,7 +2108,7 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst.</translation></message>
-<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle prüft, ob es passt, bevor es die Gewichte lädt.</translation></message>
+<message><source>Waggle checks first whether it fits.</source><translation>Waggle prüft zuerst, ob es passt.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>

@@ -241,7 +241,7 @@
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
-<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Uruchom to w terminalu na komputerze, na którym działa silnik, i wklej token dostępu tego konta:</translation></message>
+<message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Silnik działa na innym komputerze. Uruchom tam to polecenie w terminalu i wklej token dostępu tego konta:</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
@@ -293,9 +293,7 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, jako adapter</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Około %1 odpowiedzi na godzinę, %2 z %3 GB (oszczędnie)</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Ok. %1 odpowiedzi/godz., %2 z %3 GB</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
@@ -718,6 +716,8 @@
 <message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
+<message><source>Fits as an adapter</source><translation>Pasuje jako adapter</translation></message>
+<message><source>Fits, saving memory</source><translation>Pasuje, oszczędnie</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
@@ -815,6 +815,7 @@
 <message><source>In a chat</source><translation>W rozmowie</translation></message>
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
+<message><source>In between</source><translation>Pomiędzy</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
@@ -872,12 +873,12 @@
 <message><source>It is small. What your model learned is kept.</source><translation>Jest mały. To, czego nauczył się Twój model, zostaje zachowane.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also tags the answer.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Zna tylko zagadki, więc słabo rozmawia: każda wiadomość jest czytana jako nowa zagadka, bez poprzednich.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
-<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Zna odpowiedź, ale nie umieszcza jej jeszcze we właściwym miejscu.</translation></message>
+<message><source>It knows this one, but does not tag the answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message><source>It learned from peers first in %1 of %2 specialties</source><translation>W %1 z %2 specjalności uczył się najpierw od peerów</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
@@ -933,6 +934,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. Utwórz go na nowo i wyślij członkom nowe zaproszenie.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
+<message><source>Its size is not known yet</source><translation>Rozmiar nie jest jeszcze znany</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
@@ -1110,7 +1112,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
+<message><source>Needs %1 GB, %2 GB may be used</source><translation>Potrzeba %1 GB, można użyć %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
@@ -2106,7 +2108,7 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle nie wie, w jakim roju byłeś.</translation></message>
-<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle sprawdza, czy model się mieści, zanim pobierze wagi.</translation></message>
+<message><source>Waggle checks first whether it fits.</source><translation>Waggle najpierw sprawdzi, czy się zmieści.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>

@@ -13,9 +13,8 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
-from waggle.gui.state.story.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more, without_tags
+from waggle.gui.state.story.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
@@ -43,8 +42,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training. After %n round it also puts the answer in the right place.",
-            "It knew this before training. After %n rounds it also puts the answer in the right place.",
+            right[0].rounds, "It knew this before training. After %n round it also tags the answer.",
+            "It knew this before training. After %n rounds it also tags the answer.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -54,7 +53,7 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not put the answer in the right place yet.")
+        return tr("It knows this one, but does not tag the answer yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 
@@ -98,8 +97,7 @@ class AnswerRow(QWidget):
         name = ElidedLabel(theme, who, "label", "accent_text" if now else "text")
         name.setFixedWidth(min(theme.px(160), 240))  # with the largest text the answer needs some width, too
         words = HighlightedText(theme, 1)
-        answer, start, length = without_tags(completion)
-        words.say(answer, start, length if says_more(completion) else 0, match="match")
+        words.say(completion.text, completion.start, completion.length if says_more(completion) else 0)
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         judged = reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
@@ -168,8 +166,8 @@ class QuestionView(QWidget):
                       self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
-        summary = StretchRow((self._verdict, 1), (self._blind, 0), (self._copy, 0))
-        self._answers = card(summary, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
+        acts = row(self._blind, None, self._copy)
+        self._answers = card(self._verdict, self._rows, self._truth, self._outcome, acts, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._message.hide()
@@ -382,11 +380,14 @@ class QuestionView(QWidget):
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True, now=last)
             answer_row.guessed.connect(lambda last=last: self._show_guess(right=last))
             rows.append(answer_row)
-        if tried.mine is not None:
-            rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
+        mine = [AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind)] if tried.mine is not None else []
+        between = [] if blind else rows[1:-1]
+        rows = [*(one_row for one_row in rows if one_row not in between), *mine, *between]
         room = min(max(answer_row.wants for answer_row in rows), self._theme.px(JUDGED), MOST_JUDGED)
         for one_row in rows:
             one_row.set_room(room)  # all rows end alike
+            if between and one_row is between[0]:
+                self._rows.addWidget(text(self._theme, tr("In between"), "small", "soft"))
             self._rows.addWidget(one_row)
         truth = "" if blind else visible_lines(tried.truth.strip())
         self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
