@@ -242,7 +242,7 @@
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Silnik działa na innym komputerze. Uruchom tam to polecenie w terminalu i wklej token dostępu tego konta:</translation></message>
-<message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
+<message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 tokeny dla startera. Przy innych modelach Waggle mierzy, ilu potrzebują ich odpowiedzi.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -560,6 +560,7 @@
 <message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Połączone, nie zablokowane, i dały Ci przykłady lub wzięły Twoje.</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
 <message><source>Connection</source><translation>Połączenie</translation></message>
+<message><source>Connection details</source><translation>Szczegóły połączenia</translation></message>
 <message><source>Continue</source><translation>Dalej</translation></message>
 <message><source>Continue the download</source><translation>Wznów pobieranie</translation></message>
 <message><source>Continues %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
@@ -724,6 +725,7 @@
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
 <message><source>For example</source><translation>Na przykład</translation></message>
+<message><source>For example when training stops, or waits for you.</source><translation>Na przykład gdy trening się zatrzyma albo czeka na Ciebie.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that only let the web through. Separated by commas.</source><translation>Dla sieci, które przepuszczają tylko WWW. Oddzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -781,6 +783,7 @@
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
+<message><source>How computers find each other</source><translation>Jak komputery się odnajdują</translation></message>
 <message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Jak dokładnie liczy. Niższa może być szybsza.</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
@@ -793,9 +796,7 @@
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
 <message><source>How much</source><translation>Ile</translation></message>
-<message><source>How others are found</source><translation>Jak znajdować innych</translation></message>
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
-<message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
@@ -804,9 +805,9 @@
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
+<message><source>If a screen reader is running, once a minute.</source><translation>Gdy działa czytnik ekranu, raz na minutę.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
-<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; strona Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
@@ -816,6 +817,7 @@
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In between</source><translation>Pomiędzy</translation></message>
+<message><source>In this window</source><translation>W tym oknie</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
@@ -1146,7 +1148,6 @@
 <message><source>No round yet</source><translation>Nie ma jeszcze rundy</translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
-<message><source>No second program could check that the answers to these questions are right; altered ones earn nothing.</source><translation>Żaden drugi program nie mógł sprawdzić, czy odpowiedzi na te pytania są dobre; zmienione nic nie dają.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
 <message><source>No setting has these words.</source><translation>Żadne ustawienie nie zawiera tych słów.</translation></message>
 <message><source>No state of this model has been saved yet.</source><translation>Nie zapisano jeszcze żadnego stanu tego modelu.</translation></message>
@@ -1236,7 +1237,7 @@
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
-<message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
+<message><source>Once for each specialty.</source><translation>Raz na każdą dziedzinę.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
@@ -1245,10 +1246,10 @@
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
+<message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Odpowiedzi na te pytania zna tylko jeden program, więc nie dało się ich sprawdzić drugi raz.</translation></message>
 <message><source>Only these specialties</source><translation>Tylko te specjalności</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
-<message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Open QR picture</source><translation>Otwórz obraz QR</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
 <message><source>Open a file or picture</source><translation>Otwórz plik lub obraz</translation></message>
@@ -1883,7 +1884,6 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
-<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu, zmyślona nazwa i klucz publiczny; własne odpowiedzi tylko wtedy, gdy zechcesz je udostępnić. Peery widzą Twój adres sieciowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Nie można przekonwertować tokenizera w %1: %2.</translation></message>
@@ -2231,7 +2231,7 @@
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Gdy trenuje. Ekran może zgasnąć, a po zamknięciu pokrywy komputer i tak zaśnie.</translation></message>
 <message><source>While plugged in</source><translation>Przy zasilaniu z sieci</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
-<message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
+<message><source>While this window is not in front</source><translation>Gdy to okno nie jest na wierzchu</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
@@ -2246,7 +2246,8 @@
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
-<message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
+<message><source>With 25, models other than the starter are tested by the clock instead.</source><translation>Przy 25 modele inne niż starter są zamiast tego sprawdzane według czasu.</translation></message>
+<message><source>With more than one, each step learns from a part of the examples.</source><translation>Gdy jest ich więcej niż jeden, każdy krok uczy się z części przykładów.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>
