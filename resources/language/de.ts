@@ -325,6 +325,8 @@
 <message><source>All hard: %1</source><translation>Alle schwer: %1</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
+<message><source>All levels</source><translation>Alle Stufen</translation></message>
+<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Alle Stufen: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
@@ -335,7 +337,6 @@
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
 <message><source>All weights, if memory allows</source><translation>Alle Gewichte, wenn der Speicher reicht</translation></message>
 <message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
-<message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>
@@ -429,6 +430,7 @@
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
 <message><source>Both answered the same.</source><translation>Beide haben gleich geantwortet.</translation></message>
+<message><source>Both curves appear here</source><translation>Beide Kurven erscheinen hier</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -1034,7 +1036,7 @@
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
 <message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Je niedriger, desto besser passt dein Modell zu dem, woraus es lernt. Kann unter 0 liegen.</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
-<message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
+<message><source>Luck plays a part.</source><translation>Glück spielt mit.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>

@@ -325,6 +325,8 @@
 <message><source>All hard: %1</source><translation>Wszystkie trudne: %1</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
+<message><source>All levels</source><translation>Wszystkie poziomy</translation></message>
+<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Wszystkie poziomy: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
@@ -335,7 +337,6 @@
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
 <message><source>All weights, if memory allows</source><translation>Wszystkie wagi, jeśli starczy pamięci</translation></message>
 <message><source>All weights, saving memory</source><translation>Wszystkie wagi, oszczędzając pamięć</translation></message>
-<message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>
@@ -429,6 +430,7 @@
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
 <message><source>Both answered the same.</source><translation>Oba odpowiedziały tak samo.</translation></message>
+<message><source>Both curves appear here</source><translation>Tu pojawią się obie krzywe</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -1034,7 +1036,7 @@
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
 <message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Im niżej, tym lepiej model pasuje do tego, z czego się uczy. Może być poniżej 0.</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
-<message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
+<message><source>Luck plays a part.</source><translation>Liczy się też szczęście.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
@@ -2162,7 +2164,7 @@
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
 <message><source>Watts while training</source><translation>Waty podczas treningu</translation></message>
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
-<message><source>Wed</source><translation>Śr</translation></message>
+<message><source>Wed</source><translation>śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>

@@ -15,14 +15,13 @@ from gui.recorded import ready
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_client import EngineClient
+from waggle.gui.pages.playground.answer_rows import AnswerRow, verdict_word
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.pages.playground.question import (
-    AnswerRow,
     QuestionView,
     own_answer_outcome,
     shares_answers,
     should_offer_sharing,
-    verdict_word,
 )
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
