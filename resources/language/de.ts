@@ -244,8 +244,8 @@
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
-<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Führe dies in einem Terminal auf dem Computer aus, auf dem die Engine läuft, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
-<message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
+<message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Die Engine läuft auf einem anderen Computer. Führe dies dort in einem Terminal aus, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
+<message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 Tokens für den Starter. Bei anderen Modellen misst Waggle, wie viele ihre Antworten brauchen.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
@@ -296,9 +296,7 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Etwa %1 Antworten je Stunde in %2 GB, als Adapter</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB (sparsam)</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten je Stunde, %2 von %3 GB Speicher</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Etwa %1 Antworten/Std., %2 von %3 GB</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
@@ -330,6 +328,8 @@
 <message><source>All hard: %1</source><translation>Alle schwer: %1</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
+<message><source>All levels</source><translation>Alle Stufen</translation></message>
+<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Alle Stufen: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
@@ -340,7 +340,6 @@
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
 <message><source>All weights, if memory allows</source><translation>Alle Gewichte, wenn der Speicher reicht</translation></message>
 <message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
-<message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>
@@ -433,6 +432,7 @@
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
 <message><source>Both answered the same.</source><translation>Beide haben gleich geantwortet.</translation></message>
+<message><source>Both curves appear here</source><translation>Beide Kurven erscheinen hier</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -564,6 +564,7 @@
 <message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Verbunden, nicht blockiert, und gab dir Beispiele oder nahm deine.</translation></message>
 <message><source>Connecting</source><translation>Verbindet</translation></message>
 <message><source>Connection</source><translation>Verbindung</translation></message>
+<message><source>Connection details</source><translation>Verbindung im Einzelnen</translation></message>
 <message><source>Continue</source><translation>Weiter</translation></message>
 <message><source>Continue the download</source><translation>Download fortsetzen</translation></message>
 <message><source>Continues %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
@@ -723,12 +724,15 @@
 <message><source>First steps, suited to %1</source><translation>First steps, passend zu %1</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
+<message><source>Fits as an adapter</source><translation>Passt als Adapter</translation></message>
+<message><source>Fits, saving memory</source><translation>Passt, spart Speicher</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete für kleine Sprachmodelle. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
 <message><source>For example</source><translation>Zum Beispiel</translation></message>
+<message><source>For example when training stops, or waits for you.</source><translation>Zum Beispiel, wenn das Training stehen bleibt oder auf dich wartet.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
 <message><source>For networks that only let the web through. Separated by commas.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
@@ -786,6 +790,7 @@
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
+<message><source>How computers find each other</source><translation>Wie Computer einander finden</translation></message>
 <message><source>How do I invite somebody?</source><translation>Wie lade ich jemanden ein?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Wie genau gerechnet wird. Eine geringere kann schneller sein.</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
@@ -798,9 +803,7 @@
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
 <message><source>How models compare</source><translation>Modelle im Vergleich</translation></message>
 <message><source>How much</source><translation>Wie viel</translation></message>
-<message><source>How others are found</source><translation>Wie andere gefunden werden</translation></message>
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
-<message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Wie richtige und falsche Antworten das Modell ändern.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
@@ -809,9 +812,9 @@
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
+<message><source>If a screen reader is running, once a minute.</source><translation>Wenn ein Screenreader läuft, einmal je Minute.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
-<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite Du zeigt, wie.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
@@ -821,6 +824,8 @@
 <message><source>In a chat</source><translation>Im Chat</translation></message>
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
+<message><source>In between</source><translation>Dazwischen</translation></message>
+<message><source>In this window</source><translation>In diesem Fenster</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite Du zeigt dann die Kosten.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
@@ -880,12 +885,12 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es die Antwort auch an die richtige Stelle.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es die Antwort auch an die richtige Stelle.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also tags the answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es auch die Tags.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es auch die Tags.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Es weiß diese Antwort, setzt sie aber noch nicht an die richtige Stelle.</translation></message>
+<message><source>It knows this one, but does not tag the answer yet.</source><translation>Es weiß diese Antwort, setzt aber die Tags noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
@@ -938,6 +943,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
+<message><source>Its size is not known yet</source><translation>Die Größe ist noch nicht bekannt</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
@@ -1036,7 +1042,7 @@
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
 <message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Je niedriger, desto besser passt dein Modell zu dem, woraus es lernt. Kann unter 0 liegen.</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
-<message><source>Luck plays a part: race again to see.</source><translation>Glück spielt mit: Starte noch einen, und sieh selbst.</translation></message>
+<message><source>Luck plays a part.</source><translation>Glück spielt mit.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>
@@ -1116,7 +1122,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Braucht %1 GB; %3 der freien %2 GB dürfen genutzt werden</translation></message>
+<message><source>Needs %1 GB, %2 GB may be used</source><translation>Braucht %1 GB, %2 GB sind erlaubt</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
@@ -1150,7 +1156,6 @@
 <message><source>No round yet</source><translation>Noch keine Runde</translation></message>
 <message><source>No rounds for %1</source><translation>%1 lang keine Runden</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Noch kein Wert: Er wird vor der ersten Runde gemessen, dann alle paar Runden.</translation></message>
-<message><source>No second program could check that the answers to these questions are right; altered ones earn nothing.</source><translation>Kein zweites Programm konnte prüfen, ob die Lösungen dieser Fragen stimmen; veränderte bringen nichts ein.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Kein Seed dieses Schwarms hat seine Charta.</translation></message>
 <message><source>No setting has these words.</source><translation>Keine Option hat diese Wörter.</translation></message>
 <message><source>No state of this model has been saved yet.</source><translation>Von diesem Modell ist noch kein Stand gespeichert.</translation></message>
@@ -1240,7 +1245,7 @@
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
-<message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
+<message><source>Once for each specialty.</source><translation>Einmal je Fachgebiet.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Je ein Sechseck für %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
@@ -1250,10 +1255,10 @@
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
+<message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Nur ein Programm kennt die Antworten auf diese Fragen, darum konnte niemand sie gegenprüfen.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
-<message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Nur die Antworten deines Modells verlassen diesen Computer, mit einem erfundenen Namen, einem öffentlichen Schlüssel und deiner Netzadresse. Dateien, das Modell selbst und was du tippst bleiben hier, außer eigenen Antworten, die du teilen wolltest.</translation></message>
 <message><source>Open QR picture</source><translation>QR-Bild öffnen</translation></message>
 <message><source>Open Waggle</source><translation>Waggle öffnen</translation></message>
 <message><source>Open a file or picture</source><translation>Datei oder Bild öffnen</translation></message>
@@ -1895,7 +1900,6 @@
 <message><source>The swarm that you chose</source><translation>Der Schwarm, den du gewählt hast,</translation></message>
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
-<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Die Fragen des Schwarms mit den Antworten deines Modells, ein erfundener Name und ein öffentlicher Schlüssel; eigene Antworten nur, wenn du sie teilen willst. Peers sehen deine Netzadresse. Dateien und Gespräche bleiben hier.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Der Tokenizer in %1 lässt sich gerade nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht umwandeln: %2.</translation></message>
@@ -2122,7 +2126,7 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst.</translation></message>
-<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle prüft, ob es passt, bevor es die Gewichte lädt.</translation></message>
+<message><source>Waggle checks first whether it fits.</source><translation>Waggle prüft zuerst, ob es passt.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>
@@ -2246,7 +2250,7 @@
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Während er trainiert. Der Bildschirm darf dunkel werden, und zugeklappt schläft er trotzdem.</translation></message>
 <message><source>While plugged in</source><translation>Am Netzteil</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
-<message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
+<message><source>While this window is not in front</source><translation>Solange dieses Fenster nicht vorn ist</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
 <message><source>Who should it learn with?</source><translation>Mit wem soll es lernen?</translation></message>
@@ -2261,7 +2265,8 @@
 <message><source>Why?</source><translation>Warum?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Fenster und Engine müssen von derselben Version sein.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Dein Modell bekam für %1 davon im Mittel %2 von 1. Beste Antwort:</translation></message>
-<message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Bei 25 wird außer beim Starter nach Zeit gemessen, zuerst an wenigen Fragen.</translation></message>
+<message><source>With 25, models other than the starter are tested by the clock instead.</source><translation>Bei 25 werden andere Modelle als der Starter stattdessen nach der Uhr geprüft.</translation></message>
+<message><source>With more than one, each step learns from a part of the examples.</source><translation>Bei mehr als einem lernt jeder Schritt aus einem Teil der Beispiele.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
 <message><source>With whom</source><translation>Mit wem</translation></message>

@@ -244,8 +244,8 @@
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
-<message><source>2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:</source><translation>2. Uruchom to w terminalu na komputerze, na którym działa silnik, i wklej token dostępu tego konta:</translation></message>
-<message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
+<message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Silnik działa na innym komputerze. Uruchom tam to polecenie w terminalu i wklej token dostępu tego konta:</translation></message>
+<message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 tokeny dla startera. Przy innych modelach Waggle mierzy, ilu potrzebują ich odpowiedzi.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -296,9 +296,7 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour in %2 GB, as an adapter</source><translation>Około %1 odpowiedzi na godzinę w %2 GB, jako adapter</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB (memory-saving)</source><translation>Około %1 odpowiedzi na godzinę, %2 z %3 GB (oszczędnie)</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi na godzinę, %2 z %3 GB pamięci</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Ok. %1 odpowiedzi/godz., %2 z %3 GB</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
@@ -330,6 +328,8 @@
 <message><source>All hard: %1</source><translation>Wszystkie trudne: %1</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
+<message><source>All levels</source><translation>Wszystkie poziomy</translation></message>
+<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Wszystkie poziomy: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
@@ -340,7 +340,6 @@
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
 <message><source>All weights, if memory allows</source><translation>Wszystkie wagi, jeśli starczy pamięci</translation></message>
 <message><source>All weights, saving memory</source><translation>Wszystkie wagi, oszczędzając pamięć</translation></message>
-<message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>
@@ -433,6 +432,7 @@
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
 <message><source>Both answered the same.</source><translation>Oba odpowiedziały tak samo.</translation></message>
+<message><source>Both curves appear here</source><translation>Tu pojawią się obie krzywe</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -564,6 +564,7 @@
 <message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Połączone, nie zablokowane, i dały Ci przykłady lub wzięły Twoje.</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
 <message><source>Connection</source><translation>Połączenie</translation></message>
+<message><source>Connection details</source><translation>Szczegóły połączenia</translation></message>
 <message><source>Continue</source><translation>Dalej</translation></message>
 <message><source>Continue the download</source><translation>Wznów pobieranie</translation></message>
 <message><source>Continues %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
@@ -723,12 +724,15 @@
 <message><source>First steps, suited to %1</source><translation>First steps, odpowiedni dla %1</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
+<message><source>Fits as an adapter</source><translation>Pasuje jako adapter</translation></message>
+<message><source>Fits, saving memory</source><translation>Pasuje, oszczędnie</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
 <message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności dla małych modeli językowych. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
 <message><source>For example</source><translation>Na przykład</translation></message>
+<message><source>For example when training stops, or waits for you.</source><translation>Na przykład gdy trening się zatrzyma albo czeka na Ciebie.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that only let the web through. Separated by commas.</source><translation>Dla sieci, które przepuszczają tylko WWW. Oddzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -786,6 +790,7 @@
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
+<message><source>How computers find each other</source><translation>Jak komputery się odnajdują</translation></message>
 <message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Jak dokładnie liczy. Niższa może być szybsza.</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
@@ -798,9 +803,7 @@
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
 <message><source>How much</source><translation>Ile</translation></message>
-<message><source>How others are found</source><translation>Jak znajdować innych</translation></message>
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
-<message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
@@ -809,9 +812,9 @@
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
+<message><source>If a screen reader is running, once a minute.</source><translation>Gdy działa czytnik ekranu, raz na minutę.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
-<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; strona Ty pokazuje jak.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first</source><translation>W %1 z %2 specjalności peer pierwszy odpowiedział dobrze</translation></message>
@@ -821,6 +824,8 @@
 <message><source>In a chat</source><translation>W rozmowie</translation></message>
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
+<message><source>In between</source><translation>Pomiędzy</translation></message>
+<message><source>In this window</source><translation>W tym oknie</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
@@ -880,12 +885,12 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also puts the answer in the right place.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach umieszcza też odpowiedź we właściwym miejscu.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also tags the answer.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Zna tylko zagadki, więc słabo rozmawia: każda wiadomość jest czytana jako nowa zagadka, bez poprzednich.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
-<message><source>It knows this one, but does not put the answer in the right place yet.</source><translation>Zna odpowiedź, ale nie umieszcza jej jeszcze we właściwym miejscu.</translation></message>
+<message><source>It knows this one, but does not tag the answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
@@ -938,6 +943,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. Utwórz go na nowo i wyślij członkom nowe zaproszenie.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
+<message><source>Its size is not known yet</source><translation>Rozmiar nie jest jeszcze znany</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
@@ -1036,7 +1042,7 @@
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
 <message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Im niżej, tym lepiej model pasuje do tego, z czego się uczy. Może być poniżej 0.</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
-<message><source>Luck plays a part: race again to see.</source><translation>Liczy się też szczęście: ścigaj się jeszcze raz i zobacz.</translation></message>
+<message><source>Luck plays a part.</source><translation>Liczy się też szczęście.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
@@ -1116,7 +1122,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB; %3 of the %2 GB that are free may be used</source><translation>Potrzeba %1 GB; można użyć %3 z wolnych %2 GB</translation></message>
+<message><source>Needs %1 GB, %2 GB may be used</source><translation>Potrzeba %1 GB, można użyć %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
@@ -1150,7 +1156,6 @@
 <message><source>No round yet</source><translation>Nie ma jeszcze rundy</translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
-<message><source>No second program could check that the answers to these questions are right; altered ones earn nothing.</source><translation>Żaden drugi program nie mógł sprawdzić, czy odpowiedzi na te pytania są dobre; zmienione nic nie dają.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
 <message><source>No setting has these words.</source><translation>Żadne ustawienie nie zawiera tych słów.</translation></message>
 <message><source>No state of this model has been saved yet.</source><translation>Nie zapisano jeszcze żadnego stanu tego modelu.</translation></message>
@@ -1240,7 +1245,7 @@
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
-<message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
+<message><source>Once for each specialty.</source><translation>Raz na każdą dziedzinę.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
@@ -1250,10 +1255,10 @@
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
+<message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Odpowiedzi na te pytania zna tylko jeden program, więc nie dało się ich sprawdzić drugi raz.</translation></message>
 <message><source>Only these specialties</source><translation>Tylko te specjalności</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
-<message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Open QR picture</source><translation>Otwórz obraz QR</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
 <message><source>Open a file or picture</source><translation>Otwórz plik lub obraz</translation></message>
@@ -1895,7 +1900,6 @@
 <message><source>The swarm that you chose</source><translation>Wybrany rój</translation></message>
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
-<message><source>The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you choose to share them. Peers see your network address. Files and chats stay here.</source><translation>Pytania roju z odpowiedziami Twojego modelu, zmyślona nazwa i klucz publiczny; własne odpowiedzi tylko wtedy, gdy zechcesz je udostępnić. Peery widzą Twój adres sieciowy. Pliki i rozmowy zostają tutaj.</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Nie można przekonwertować tokenizera w %1: %2.</translation></message>
@@ -2122,7 +2126,7 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle nie wie, w jakim roju byłeś.</translation></message>
-<message><source>Waggle checks whether it fits before it downloads the weights.</source><translation>Waggle sprawdza, czy model się mieści, zanim pobierze wagi.</translation></message>
+<message><source>Waggle checks first whether it fits.</source><translation>Waggle najpierw sprawdzi, czy się zmieści.</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>
@@ -2177,7 +2181,7 @@
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
 <message><source>Watts while training</source><translation>Waty podczas treningu</translation></message>
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
-<message><source>Wed</source><translation>Śr</translation></message>
+<message><source>Wed</source><translation>śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>
@@ -2246,7 +2250,7 @@
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Gdy trenuje. Ekran może zgasnąć, a po zamknięciu pokrywy komputer i tak zaśnie.</translation></message>
 <message><source>While plugged in</source><translation>Przy zasilaniu z sieci</translation></message>
 <message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
-<message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
+<message><source>While this window is not in front</source><translation>Gdy to okno nie jest na wierzchu</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
 <message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
@@ -2261,7 +2265,8 @@
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
-<message><source>With 25, models other than the starter are scored by time, first on few questions.</source><translation>Przy 25 modele inne niż starter są testowane według czasu, najpierw na kilku pytaniach.</translation></message>
+<message><source>With 25, models other than the starter are tested by the clock instead.</source><translation>Przy 25 modele inne niż starter są zamiast tego sprawdzane według czasu.</translation></message>
+<message><source>With more than one, each step learns from a part of the examples.</source><translation>Gdy jest ich więcej niż jeden, każdy krok uczy się z części przykładów.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
 <message><source>With whom</source><translation>Z kim</translation></message>

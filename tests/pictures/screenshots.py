@@ -39,6 +39,7 @@ from waggle.protocol.text.status_text import SAFE
 
 SIZES = ((1280, 800), (1024, 640))
 THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
+HERE = paths.Home(Path("/home/anna/.local/share/waggle"))  # which is on no computer that takes the pictures
 Story = Sequence[AnyEvent]
 
 
@@ -203,11 +204,11 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True, home: paths.Home | None = None) -> MainWindow:
-    """A window that has received these events, from a recording or as if from an engine."""
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> MainWindow:
+    """A window that has received these events, from a recording or as if from an engine on this computer."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    host = EngineHost(home=home, can_start=lambda: current.state.problem is not None)
+    host = EngineHost(home=HERE, can_start=lambda: current.state.problem is not None)
     client = EngineClient(lambda _command: True)
     current.applied.connect(client.take)
     window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host, client=client))

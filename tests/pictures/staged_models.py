@@ -13,7 +13,6 @@ from gui.answers import answer
 from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of
-from waggle.core import paths
 from waggle.core.message import Figure, Message, in_turn
 from waggle.core.settings import Settings
 from waggle.engine.runtime import model_offers
@@ -167,7 +166,7 @@ def main(arguments: Sequence[str]) -> int:
         translator.use(language)
         for state in STATES:
             theme.use("light")
-            window = window_of(theme, example(), replay=False, home=paths.Home(folder / "home"))
+            window = window_of(theme, example(), replay=False)
             show_models(window, state)
             for theme_name in THEMES:
                 theme.use(theme_name)

@@ -131,10 +131,11 @@ def test_a_race_that_cannot_go_on_says_why_in_the_language_of_the_window(theme: 
         for each in (*STORY[:2], message):
             view.take(each)
         view._show_end("code 1")
+        assert view._says.text() == "Für den Wettlauf ist zu wenig Speicher frei"
         assert view._more.text() == (
-            "Für den Wettlauf ist zu wenig Speicher frei. Installiere Waggle neu. Es waren 1 von 4 Runden gespielt. "
-            "Dein eigenes Modell ist nicht betroffen."
+            "Installiere Waggle neu. Es waren 1 von 4 Runden gespielt. Dein eigenes Modell ist nicht betroffen."
         )
+        assert view.button.property("kind") == "primary"
         assert view._about.words() == "als Trend, abgebrochen nach Runde 1"
     finally:
         translator.use("en")

@@ -2,14 +2,10 @@
 
 from waggle.core.message import plain
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
+from waggle.protocol.text.privacy_text import SHARED, STAYS
 from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.swarm_presets import CLASSROOM
 
-SHARED = (
-    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
-    "your own where you choose to share them."
-)
-STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 UNCHECKED = "Their answer keys could not be checked independently; their scorers were tested with altered answers."
 CLASS_PAGE = (
     "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "

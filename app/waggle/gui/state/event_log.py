@@ -59,7 +59,7 @@ def entry_of(event: AnyEvent) -> LogEntry | None:
         case events.CheckpointSetAside():
             words = f"A saved state was set aside: {event.reason}"
         case events.HeldOutMeasured():
-            words = f"Held-out score: {event.score.right} of {event.score.total} after round {event.score.round}"
+            words = f"New questions: {event.score.right} of {event.score.total} right after round {event.score.round}"
         case events.EngineStopped():
             words = f"The engine left after round {event.round}"
         case _:

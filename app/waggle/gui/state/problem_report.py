@@ -47,7 +47,7 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
         ready = state.ready
         parts.append(f"{ready.model}, {ready.backend} on {ready.device}, {ready.threads} of {ready.cores} cores")
     saved = "" if state.saved_round is None else f", saved after round {state.saved_round}"
-    parts.append(f"round {round_number(state.round)}{saved}, event {state.seq}, {len(state.members)} members")
+    parts.append(f"round {round_number(state.round)}{saved}, event {state.seq}, {len(state.members)} peers")
     if state.problem is not None and state.problem.detail:
         parts.append(state.problem.detail)
     lines = list(log)[:LINES]

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
-from waggle.core.message import in_turn
 from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, visible
 from waggle.gui.state import chart_series
 from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, RaceFailed, RoundRaced
@@ -54,6 +53,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     latest: FirstSolved | None = None
     exam: Examined | None = None
     seconds: float = 0.0
+    failure: str = ""  # why it failed, in a sentence, if that is known
     problem: str = ""
 
     def progress_of(self, lane: Lane) -> LaneProgress:
@@ -86,7 +86,7 @@ def fold(race: Race, message: RaceEvent) -> Race:
         case Examined():
             return replace(race, exam=message, phase="ended")
         case RaceFailed():
-            return replace(race, phase="failed", problem=in_turn(message.title, message.advice))
+            return replace(race, phase="failed", failure=message.title, problem=message.advice)
         case _:
             assert_never(message)
 
@@ -118,7 +118,7 @@ def headline(race: Race) -> str:
             return plural(race.rounds_played, "Stopped after %n round; a verdict needs a whole race",
                           "Stopped after %n rounds; a verdict needs a whole race")  # fmt: skip
         case "failed":
-            return tr("The race stopped by itself")
+            return visible(tr(race.failure)).removesuffix(".") if race.failure else tr("The race stopped by itself")
         case _:
             assert_never(race.phase)
 
@@ -200,7 +200,7 @@ def _figures(exam: Examined, learned: int) -> str:
         "%n first right answer came after learning from another copy.",
         "%n first right answers came after learning from another copy.",
     )
-    return f"{words} {jumped} {tr('Luck plays a part: race again to see.')}"
+    return f"{words} {jumped} {tr('Luck plays a part.')}"
 
 
 def transfer_words(race: Race) -> str:

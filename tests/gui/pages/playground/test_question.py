@@ -15,14 +15,13 @@ from gui.recorded import ready
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_client import EngineClient
+from waggle.gui.pages.playground.answer_rows import AnswerRow, verdict_word
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.pages.playground.question import (
-    AnswerRow,
     QuestionView,
     own_answer_outcome,
     shares_answers,
     should_offer_sharing,
-    verdict_word,
 )
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -84,7 +83,7 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
     assert not view._go.isEnabled()
     answer(window, TRIED)
     assert view._verdict.text() == "It learned this: wrong before training, right after 64 rounds."
-    assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
+    assert names(view) == ["Before any training", "Now, 600 rounds", "You", "After 64 rounds"]
 
 
 UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
@@ -93,7 +92,7 @@ UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
 @pytest.mark.parametrize(
     ("before", "verdict"),
     [
-        (UNMARKED, "It knew this before training. After 64 rounds it also puts the answer in the right place."),
+        (UNMARKED, "It knew this before training. After 64 rounds it also tags the answer."),
         (replace(WRONG, reward=0.3), "It learned this: close before training, right after 64 rounds."),
         (replace(WRONG, reason="cut off"), "It learned this: cut off before training, right after 64 rounds."),
         (replace(WRONG, reason="could not be judged"), "It gets this one right."),

@@ -7,7 +7,7 @@ from gui.recorded import ready
 from gui.state.test_measured_curves import MEASURED, SMOLLM2
 from waggle.gui.state.story.learning_story import Skill, score_text, sharing_text, skills
 from waggle.gui.state.story.next_step import next_step
-from waggle.gui.state.story.tries import Try, card_tries, kind_of, merged_tries, most_telling, says_more, without_tags
+from waggle.gui.state.story.tries import Try, card_tries, kind_of, merged_tries, most_telling, says_more
 from waggle.protocol.events import UNTAGGED, Aha, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -166,13 +166,6 @@ def with_fractions(number: int, fractions: tuple[int, int]) -> HeldOutScore:
 def test_the_next_step_follows_the_state(changes: dict[str, object], title: str) -> None:
     step = next_step(running(**changes), now=2.0)
     assert (step.title if step else "") == title
-
-
-def test_an_answer_is_shown_without_its_tags_and_keeps_its_place() -> None:
-    answer = ShownCompletion(text="So <answer>3/7</answer> it is", start=11, length=3)
-    words, start, length = without_tags(answer)
-    assert words == "So 3/7 it is"
-    assert words[start : start + length] == "3/7"
 
 
 def test_a_first_right_answer_promises_no_more_and_what_it_can_do_is_named() -> None:

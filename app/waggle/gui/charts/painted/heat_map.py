@@ -96,8 +96,8 @@ class HeatMap(PaintedWidget):
             shade = level(day.answers, most) if day else 0
             colour = QColor(ink)
             colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
-            painter.setPen(QPen(self.theme.colour("edge" if shade else "border"), 1))
-            painter.setBrush(colour if shade else self.theme.colour("sunken"))
+            painter.setPen(QPen(self.theme.colour("edge" if shade else "grid"), 1))
+            painter.setBrush(colour if shade else self.theme.colour("grid"))
             painter.drawRoundedRect(cell, 3, 3)
             if date == self._at:
                 painter.setPen(QPen(self.theme.colour("focus"), 2))

@@ -147,8 +147,8 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._give_background(note)
         self._labels.append((note, label))
 
-    def _add_note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
-        note = pyqtgraph.TextItem(words, color=self.theme.colour(role), anchor=(0, 0.5))
+    def _add_note(self, x: float, y: float, words: str, role: str, *, centred: bool = False) -> pyqtgraph.TextItem:
+        note = pyqtgraph.TextItem(words, color=self.theme.colour(role), anchor=(0.5 if centred else 0, 0.5))
         note.setFont(self.theme.font("tag"))
         option = note.textItem.document().defaultTextOption()
         option.setTextDirection(Qt.LayoutDirection.LeftToRight)  # its leading spaces keep it away from the line

@@ -29,6 +29,7 @@ class RaceChart(LineChart):
         self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
         self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
         if not race.rounds_played:
+            self._add_note((1 + race.rounds) / 2, LOWEST_TOP / 2, tr("Both curves appear here"), "text_soft", centred=True)
             return
         x = [float(number) for number in range(1, race.rounds_played + 1)]
         self.draw_line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)

@@ -42,6 +42,7 @@ from waggle.gui.widgets.controls.usage_profile import cores_in_use
 from waggle.gui.widgets.layout import as_widget, card, column, row, rule
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
+from waggle.protocol.text.privacy_text import SHARED
 
 FOLDED = 94  # pixels of the log, at a text size of 100%: three lines
 KEYS = (
@@ -56,13 +57,7 @@ ANSWERS = (
         later("What does Waggle do?"),
         later("It trains a small language model on this computer. Peers do the same, and all learn from each other's answers."),
     ),
-    (
-        later("What leaves my computer?"),
-        later(
-            "The swarm's questions with your model's answers, a made-up name and a public key; your own answers only if you "
-            "choose to share them. Peers see your network address. Files and chats stay here."
-        ),
-    ),
+    (later("What leaves my computer?"), SHARED),
     (
         later("How do I invite somebody?"),
         later("Press Invite someone on Peers or Swarms. Send the link, or let them scan the code."),
@@ -79,7 +74,7 @@ WORDS = (
     (later("New questions"), later("Questions it never trains on: the honest test of what it has learned.")),
     (
         later("Answers not verified"),
-        later("No second program could check that the answers to these questions are right; altered ones earn nothing."),
+        later("Only one program knows the answers to these questions, so they could not be checked twice."),
     ),
     (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
 )

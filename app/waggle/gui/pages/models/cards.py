@@ -4,9 +4,18 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import one_line, size, tr
-from waggle.gui.pages.models.model_words import Offers, fit_parts, model_name, model_summary, offer_size, offer_terms, offer_title
+from waggle.gui.pages.models.model_words import (
+    UNCHECKED,
+    Offers,
+    fit_label,
+    fit_parts,
+    model_name,
+    model_summary,
+    offer_size,
+    offer_terms,
+    offer_title,
+)
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -64,8 +73,9 @@ class ModelCard(QFrame):
         """
         say_in(self._form, form, "soft")
         self._about.say(model_summary(model, offers))
+        unchecked = "" if model.active else tr(UNCHECKED)
         first, how = (failure, "") if failure else fit_parts(model.fit)
-        say_in(self._fit, first, "bad" if failure else "soft")
+        say_in(self._fit, first or unchecked, "bad" if failure else "soft")
         set_tip(self._fit, how)
         if not model.active:
             self._act.say(_act_words(model))
@@ -84,7 +94,8 @@ class OfferCard(QFrame):
         self.setProperty("kind", "card")
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
-        gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), text(theme, tr("Free account needed"), "small", "soft")))
+        account = text(theme, tr("Free account needed"), "small", "soft")
+        gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), account, gap=6))
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
         set_tip(
@@ -102,8 +113,6 @@ class OfferCard(QFrame):
         if offer.title:  # one that Waggle suggests: its owner is known
             owned.hide()
             set_tip(head, one_line(offer.name))
-        acts = ResponsiveRow(self._act, *((gated,) if offer.gated else ()))  # the account stands below where the width is short
-        acts.set_gap(12)
         lines = (
             head,
             owned,
@@ -111,9 +120,9 @@ class OfferCard(QFrame):
             *((None,) if offer.good_at else ()),  # the facts of neighbours stand at the same height
             ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
             self._fit,
-            ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
+            row(ElidedLabel(theme, offer_terms(offer), "small", "text_soft"), gated, None, gap=12),
             *(() if offer.good_at else (None,)),
-            row((acts, 1), margins=(0, 4, 0, 0)),
+            row(self._act, None, margins=(0, 4, 0, 0)),
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
 
@@ -124,22 +133,21 @@ class OfferCard(QFrame):
         """
         fits = None if failure else offer.fits
         first, how = (failure, "") if failure else fit_parts(offer.fit)
-        say_in(self._fit, first, "bad" if failure else "soft")
+        say_in(self._fit, first or tr(UNCHECKED), "bad" if failure else "soft")
         set_tip(self._fit, how)
         active = here is not None and here.active
         if active:
             self._chip.say(tr("In training"), "accent", "on")
         elif fits is None:
             self._chip.say(tr("Not checked"), "plain")
-            set_tip(self._chip, tr("Waggle checks whether it fits before it downloads the weights."))
         else:
-            self._chip.say(*((tr("Fits"), "good", "check") if fits else (tr("Too large"), "plain", "")))
+            self._chip.say(*((fit_label(offer.fit), "good", "check") if fits else (tr("Too large"), "plain", "")))
         self._chip.setVisible(active or not failure)
         self._act.setVisible(not active)
         words = _act_words(here, coming=coming)
         self._act.say(words)
         self._act.setAccessibleName(f"{words}: {offer_title(offer)}")
-        reason = why_not or (first if fits is False else "")
+        reason = why_not or (how or first if fits is False else "")
         self._act.setEnabled(not reason and not coming)
         set_tip(self._act, reason)
 

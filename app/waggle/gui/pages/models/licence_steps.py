@@ -51,7 +51,7 @@ class LicenceSteps(QWidget):
         make.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(hub_token.TOKENS)))
         accept = tr("1. Accept its licence on its page, with a free Hugging Face account.")
         paste = tr("2. Paste an access token of that account, unless you gave one before.") if here else tr(
-            "2. Run this in a terminal on the computer that the engine runs on, and paste an access token of that account:"
+            "2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:"
         )  # fmt: skip
         self._token = QLineEdit()
         self._token.setFont(theme.font("body"))
@@ -72,9 +72,8 @@ class LicenceSteps(QWidget):
             "soft",
             wrap=True,
         )
-        for part in (make, about):
-            if not here:  # never show what has no parent yet
-                part.hide()
+        if not here:  # never show what has no parent yet
+            about.hide()
         self.setLayout(
             column(
                 StretchRow((text(theme, accept, "body", wrap=True), 1), (page, 0)),

@@ -1,10 +1,11 @@
 """Models in words: their names, facts, and how far the choice of one is."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from waggle.core.message import Message, as_message, turns_of
-from waggle.gui.i18n.formatting import decimal, duration, figure, one_line, plural, size, tr, visible
+from waggle.core.message import Figure, Message, as_message, turns_of
+from waggle.gui.i18n.formatting import decimal, duration, figure, later, one_line, plural, size, tr, visible
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer
 
 Offers = Mapping[str, ModelOffer]  # Waggle's suggestions by the name of their model
@@ -16,6 +17,7 @@ LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
 NEEDS_LICENCE = "%1 is given only to those who accepted its licence."
 REFUSED = "The hub refuses %1 to your token."
+UNCHECKED = later("Waggle checks first whether it fits.")
 BILLION, MILLION = 1_000_000_000, 1_000_000
 
 
@@ -59,23 +61,29 @@ def _arrived(model: ModelDetails, whole: int) -> str:
 
 
 def fit_parts(fit: str) -> tuple[str, str]:
-    """Whether a model fits in one line, below a chip that says so; and how it would be trained."""
+    """Whether a model fits in one short line; and in full for a tooltip, with how it would be trained."""
     first, *how = turns_of(fit)
-    return _fit_words(first, how), " ".join(map(tr, how))
+    short = _short_fit(first)
+    return (short, " ".join(map(tr, (first, *how)))) if short else (tr(first), " ".join(map(tr, how)))
 
 
-def _fit_words(fit: Message, how: list[Message]) -> str:
-    match fit.id:
-        case words if words == TOO_LARGE:
-            return tr(Message("Needs %1 GB; %3 of the %2 GB that are free may be used", *fit.values))
-        case words if words != FITS:
-            return tr(fit)
-    methods = {value.id for part in how for value in part.values if isinstance(value, Message)}
+def _short_fit(fit: Message) -> str:
+    """Speed and memory, or the memory that lacks; empty for a sentence that has no shorter form."""
+    match (fit.id, fit.values):
+        case words, _ if words == FITS:
+            return tr(Message("About %1 answers an hour, %2 of %3 GB", *fit.values))
+        case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
+            may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
+            return tr(Message("Needs %1 GB, %2 GB may be used", needed, Figure(may, 1)))
+    return ""
+
+
+def fit_label(fit: str) -> str:
+    """In a few words that a model fits, and what makes it fit."""
+    methods = {value.id for part in turns_of(fit) for value in part.values if isinstance(value, Message)}
     if LEAN in methods:
-        return tr(Message("About %1 answers an hour, %2 of %3 GB (memory-saving)", *fit.values))
-    if methods.intersection(ADAPTERS):
-        return tr(Message("About %1 answers an hour in %2 GB, as an adapter", *fit.values))
-    return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))
+        return tr("Fits, saving memory")
+    return tr("Fits as an adapter") if methods.intersection(ADAPTERS) else tr("Fits")
 
 
 def storage_words(models: tuple[ModelDetails, ...], free: int) -> str:
@@ -92,7 +100,7 @@ def offer_title(offer: ModelOffer) -> str:
 
 
 def offer_size(offer: ModelOffer) -> str:
-    """Parameters and download of a model of the hub, as far as they are known."""
+    """Parameters and download of a model of the hub."""
     facts = []
     if offer.weights >= BILLION:
         facts.append(tr("%1 billion parameters").replace("%1", decimal(offer.weights / BILLION, 1)))
@@ -100,17 +108,23 @@ def offer_size(offer: ModelOffer) -> str:
         facts.append(tr("%1 million parameters").replace("%1", figure(max(1, round(offer.weights / MILLION)))))
     if offer.bytes:
         facts.append(tr("%1 to download").replace("%1", size(offer.bytes)))
-    return APART.join(facts)
+    return APART.join(facts) or tr("Its size is not known yet")
 
 
 def offer_terms(offer: ModelOffer) -> str:
     """Licence, form and popularity of a model of the hub, as far as they are known."""
-    facts = [one_line(offer.licence)] if offer.licence else []
+    facts = [_licence_name(offer.licence)] if offer.licence else []
     if offer.quantised:
         facts.append(tr("quantised"))
     if offer.downloads:
         facts.append(plural(offer.downloads, "%n download", "%n downloads"))
     return APART.join(facts)
+
+
+def _licence_name(licence: str) -> str:
+    """A licence as its authors write it; the hub writes known ones in small letters."""
+    known = ("Apache-2.0", "BSD-3-Clause", "CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-SA-4.0", "GPL-3.0", "MIT", "OpenRAIL")
+    return next((name for name in known if name.lower() == licence), one_line(licence))
 
 
 def chosen_name(choice: ModelChoice, offers: Offers) -> str:

@@ -142,7 +142,9 @@ class ModelsPage(Page):
         if not why_not:
             self._list()
         self._line.say(
-            tr("You train %1").replace("%1", one_line(state.ready.model)) if state.ready else tr("No model is loaded.")
+            tr("You train %1").replace("%1", one_line(state.ready.model))
+            if state.ready
+            else tr("No model is loaded.").removesuffix(".")
         )
         self._field.show_state(why_not)
         self._choice.show_state(state, offers_of(state.models), why_not)

@@ -51,7 +51,7 @@ class ReplyTile(QFrame):
             ElidedLabel(theme, "", "label", "text_soft"),
             ElidedLabel(theme, "", "caption", "text_faint", right=True),
         )
-        self._words = TextBlock(theme, "mono")
+        self._words = TextBlock(theme, "reply")
         self.setLayout(
             column(row((self._who, 1), self._state, margins=(2, 0, 2, 0)), self._words, None, gap=4, margins=(12, 10, 12, 8))
         )
@@ -78,7 +78,7 @@ class ChatTurn(QWidget):
         self.guess, self._revealed = guess, False
         self._turn: Turn | None = None
         self._prompt = TextBlock(theme, "body")
-        you = ElidedLabel(theme, tr("You"), "label", "accent_text")
+        you = ElidedLabel(theme, tr("You"), "label")
         you.setFixedWidth(theme.px(40))
         self._tiles = (ReplyTile(theme), ReplyTile(theme))
         self._note = ElidedLabel(theme, "", "caption", "text_faint")

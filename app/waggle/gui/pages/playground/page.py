@@ -97,7 +97,9 @@ class PlaygroundPage(Page):
         if self._views.currentIndex() == RACE:
             return tr("Two practice swarms on this computer, one of which shares")
         ready = self._state.ready
-        return tr("Your model is %1").replace("%1", one_line(ready.model)) if ready else tr("No model is loaded.")
+        return (
+            tr("Your model is %1").replace("%1", one_line(ready.model)) if ready else tr("No model is loaded.").removesuffix(".")
+        )
 
     def _tell_end(self, words: str) -> None:
         """A race ended: announce it where it is seen, and post a notice where it is not."""

@@ -10,29 +10,25 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 from waggle.core.errors import EngineError, NoEngine
 from waggle.gui.coroutines import start
 from waggle.gui.engine_client.engine_client import EngineClient
-from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
+from waggle.gui.i18n.formatting import one_line, plural, tr, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
+from waggle.gui.pages.playground.answer_rows import UNJUDGED, AnswerRow, PaleRows, verdict_word
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
-from waggle.gui.state.story.tries import KIND_SIGNS, KIND_WORDS, kind_of, says_more, without_tags
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
-from waggle.gui.widgets.layout import as_widget, card, column, edges, empty, frame, row
-from waggle.gui.widgets.painted_widgets import Chip, Icon
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
-from waggle.gui.widgets.text import ElidedLabel, set_tip, text
-from waggle.gui.widgets.typeset.highlighted_text import HighlightedText
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
-from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
+from waggle.protocol.events import RIGHT, UNTAGGED
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
 
 Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
-BARE = 7  # pixels: the indent of the icon of a tinted chip
-UNJUDGED = "could not be judged"
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 JUDGED, MOST_JUDGED = 225, 440  # pixels of a row's verdict at a text size of 100%, and at most
 
@@ -43,8 +39,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training. After %n round it also puts the answer in the right place.",
-            "It knew this before training. After %n rounds it also puts the answer in the right place.",
+            right[0].rounds, "It knew this before training. After %n round it also tags the answer.",
+            "It knew this before training. After %n rounds it also tags the answer.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -54,13 +50,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not put the answer in the right place yet.")
+        return tr("It knows this one, but does not tag the answer yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
-
-
-def verdict_word(answer: ShownCompletion) -> str:
-    """What an answer is, in a word; why, if nothing could judge it."""
-    return tr(answer.reason) if answer.reason == UNJUDGED else tr(KIND_WORDS[kind_of(answer)])
 
 
 def shares_answers(state: State) -> bool:
@@ -83,43 +74,6 @@ def own_answer_outcome(tried: QuestionAnswered, epoch: int) -> str:
     if tried.shared:
         return tr("Your answer goes to the swarm, marked human. Your own model does not learn from it.")
     return tr("Your answer was not shared: it is too long, or has characters that do not travel.")
-
-
-class AnswerRow(QWidget):
-    """One answer: label, text and verdict. While these are hidden, `guessed`: the person takes it for the present model's."""
-
-    guessed = Signal()
-
-    def __init__(
-        self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False, now: bool = False
-    ) -> None:
-        super().__init__()
-        now = now and not hidden
-        name = ElidedLabel(theme, who, "label", "accent_text" if now else "text")
-        name.setFixedWidth(min(theme.px(160), 240))  # with the largest text the answer needs some width, too
-        words = HighlightedText(theme, 1)
-        answer, start, length = without_tags(completion)
-        words.say(answer, start, length if says_more(completion) else 0, match="match")
-        words.setAccessibleName(f"{who}: {visible(completion.text)}")
-        judged = reward(completion)
-        self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        tone, icon = ("bare", "help") if completion.reason == UNJUDGED else KIND_SIGNS[kind_of(completion)]
-        chip = Chip(theme, verdict_word(completion), tone, icon)
-        set_tip(chip, judged)
-        well = frame("well", column(words, margins=(12, 6, 12, 6)))
-        well.setProperty("now", now)
-        guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
-        guess.clicked.connect(self.guessed)
-        before = theme.px(BARE) if tone == "bare" else 0  # its icon stands below that of a tinted one
-        self._judged = as_widget(row(chip, guess, None, margins=edges(0 if hidden else before, 0, 0, 0)))
-        chip.setVisible(not hidden)
-        guess.setVisible(hidden and by_model)
-        self.wants = (guess if hidden else chip).sizeHint().width() + before
-        self.setLayout(row(name, (well, 1), self._judged, gap=12))
-
-    def set_room(self, width: int) -> None:
-        """Set the width of the verdict in pixels, the same in all rows."""
-        self._judged.setFixedWidth(width)
 
 
 class QuestionView(QWidget):
@@ -168,9 +122,10 @@ class QuestionView(QWidget):
                       self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
-        summary = StretchRow((self._verdict, 1), (self._blind, 0), (self._copy, 0))
-        self._answers = card(summary, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
-        self.setLayout(column(asking, self._answers, None, gap=12))
+        acts = row(self._blind, None, self._copy)
+        self._answers = card(self._verdict, self._rows, self._truth, self._outcome, acts, self._offer_row(), gap=12)
+        self._before = card(PaleRows(theme, (tr("Before any training"), tr("Now"))))
+        self.setLayout(column(asking, self._answers, self._before, None, gap=12))
         self._answers.hide()
         self._message.hide()
 
@@ -352,7 +307,7 @@ class QuestionView(QWidget):
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
         self._drawn_from = None
-        self._answers.hide()
+        self._show_answers(answered=False)
 
     def _ask(self) -> None:
         if not self._go.isEnabled() or self._posed is None:
@@ -382,11 +337,14 @@ class QuestionView(QWidget):
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True, now=last)
             answer_row.guessed.connect(lambda last=last: self._show_guess(right=last))
             rows.append(answer_row)
-        if tried.mine is not None:
-            rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
+        mine = [AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind)] if tried.mine is not None else []
+        between = [] if blind else rows[1:-1]
+        rows = [*(one_row for one_row in rows if one_row not in between), *mine, *between]
         room = min(max(answer_row.wants for answer_row in rows), self._theme.px(JUDGED), MOST_JUDGED)
         for one_row in rows:
             one_row.set_room(room)  # all rows end alike
+            if between and one_row is between[0]:
+                self._rows.addWidget(text(self._theme, tr("In between"), "small", "soft"))
             self._rows.addWidget(one_row)
         truth = "" if blind else visible_lines(tried.truth.strip())
         self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
@@ -401,7 +359,12 @@ class QuestionView(QWidget):
             tr("Which one is the model of now?") if blind else f"{self._guess} {answers_summary(tried)}".strip()
         )
         self._guess = ""
-        self._answers.show()
+        self._show_answers(answered=True)
+
+    def _show_answers(self, *, answered: bool) -> None:
+        """Show the answers; or where they will stand."""
+        self._answers.setVisible(answered)
+        self._before.setVisible(not answered)
 
     def _show_guess(self, *, right: bool) -> None:
         """Show whether the guess was right, and name the models."""

@@ -162,7 +162,8 @@ class RaceView(QWidget):
         self._more.setText(detail(race))
         busy = race.phase in ("preparing", "running")
         words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")
-        kind = "plain" if busy or race.phase == "failed" else "primary"  # the next one may fail like it
+        unexplained = race.phase == "failed" and not race.failure  # the next one may fail like it
+        kind = "plain" if busy or unexplained else "primary"
         restyle(self.button, "kind", kind)
         self.button.change_to(kind, words, "cross" if busy else "play")
         self._jump.say(transfer_words(race))

@@ -12,13 +12,11 @@ from waggle.gui.pages.settings.value_words import default_words
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.two_columns import TwoColumns
-from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import ComboBox
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 
-WIDEST_MENU = 300  # pixels of menus that are equally wide, at a text size of 100%
-WIDTH = 228  # pixels of a control beside its words, at a text size of 100% and at least
+WIDTH, WIDEST = 228, 300  # pixels of the controls beside their words, at a text size of 100%: at least, and at most
 HIGH = 4  # rows: about the height of a row that is wide
 
 
@@ -52,8 +50,6 @@ class SettingRow(QFrame):
         if is_wide(row_of):
             self.setLayout(column(head, self._control, gap=8))
         else:
-            if not isinstance(row_of.kind, Toggle):
-                self._control.setMinimumWidth(theme.px(WIDTH))  # most controls begin at one edge
             head.addWidget(self._control)
             self.setLayout(column(head))
         self.words = f"{title} {tr(row_of.note)} {tr(row_of.at_zero or '')} {row_of.key}".lower()
@@ -84,6 +80,11 @@ class SettingRow(QFrame):
         for part in (self._reset, self._default):
             set_visible(part, changed)
         set_visible(self._later, self._row.key in self._settings_store.after_restart)
+
+    @property
+    def aligned(self) -> QWidget | None:
+        """Its control, if it stands beside its words and is no switch."""
+        return None if is_wide(self._row) or isinstance(self._row.kind, Toggle) else self._control
 
     @property
     def has_control_focus(self) -> bool:
@@ -127,25 +128,24 @@ class GroupCard(QFrame):
 
 
 class SectionPane(QWidget):
-    """The cards of one section, below its name while several sections are searched.
-
-    `above` and `below` stand before and after the groups.
-    """
+    """The cards of one section, below its name while several sections are searched; `above` stand before the groups."""
 
     def __init__(
-        self, theme: Theme, section: Section, settings_store: SettingsStore, *,
-        above: Sequence[tuple[QFrame, str]] = (), below: Sequence[tuple[QFrame, str]] = (),
-    ) -> None:  # fmt: skip
+        self, theme: Theme, section: Section, settings_store: SettingsStore, above: Sequence[tuple[QFrame, str]] = ()
+    ) -> None:
         super().__init__()
         self.groups = [GroupCard(theme, group, settings_store) for group in section.groups]
-        menus = [menu for group in self.groups for menu in group.findChildren(ComboBox)]
-        for menu in menus:  # one edge for all of them
-            menu.setMinimumWidth(min(theme.px(WIDEST_MENU), max(each.sizeHint().width() for each in menus)))
-        self._others = (*above, *below)
+        controls = [setting_row.aligned for setting_row in self.rows]
+        controls += [segments for card, _ in above for segments in card.findChildren(SegmentedControl)]
+        aligned = [control for control in controls if control is not None]
+        width = max((control.sizeHint().width() for control in aligned), default=0)
+        for control in aligned:  # one edge for all of them
+            control.setFixedWidth(min(theme.px(WIDEST), max(theme.px(WIDTH), width)))
+        self._others = above
         self._name = text(theme, tr(section.title), "label", "soft")
         self._name.hide()
         self._columns = TwoColumns()
-        cards = (*(card for card, _ in above), *self.groups, *(card for card, _ in below))
+        cards = (*(card for card, _ in above), *self.groups)
         in_first = _half([_height(section, place - len(above)) for place in range(len(cards))])
         self._columns.fill(cards[:in_first], cards[in_first:])
         self.setLayout(column(self._name, self._columns, gap=8))
@@ -173,8 +173,8 @@ class SectionPane(QWidget):
 
 
 def _height(section: Section, place: int) -> int:
-    """About how high a card of the section is, in rows; `place` is that of its group, beyond them for another card."""
-    if not 0 <= place < len(section.groups):
+    """About how high a card of the section is, in rows; `place` is that of its group, negative for a card before them."""
+    if place < 0:
         return HIGH
     return 1 + sum(HIGH if isinstance(each.kind, WeekHours) else 1 for each in section.groups[place].rows)
 

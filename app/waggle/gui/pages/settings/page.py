@@ -82,14 +82,14 @@ class SettingsPage(Page):
         """The cards of a section; builds them if necessary."""
         if name not in self._panes:
             section = next(part for part in SECTIONS if part.name == name)
-            above, below = list[tuple[QFrame, str]](), list[tuple[QFrame, str]]()
+            above = list[tuple[QFrame, str]]()
             if section is HOW_MUCH:
                 above.append((self._profile_card, f"{tr('Profile')} {tr('Sets when and how much in one step.')}".lower()))
             elif section is NETWORK:
-                below.append((self.privacy, self.privacy.words))
+                above.append((self.privacy, self.privacy.words))
             elif section is ADVANCED and self.cuda is not None and self.cuda.is_offered:
                 above.append((self.cuda, self.cuda.words))
-            self._panes[name] = pane = SectionPane(self.theme, section, self._settings_store, above=above, below=below)
+            self._panes[name] = pane = SectionPane(self.theme, section, self._settings_store, above)
             before = [part.name for part in SECTIONS if part.name in self._panes].index(name)
             self._box.insertWidget(1 + before, pane)  # below the word about a broken file
             pane.arrange(self._gap, wide=self.wide)

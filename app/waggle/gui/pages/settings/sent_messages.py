@@ -5,12 +5,14 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from waggle.gui.i18n.formatting import clock, date_of, later, plural, size, tr, visible, whole_day
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import EvenRow
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.layout import as_widget, column, row, rule
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QuerySent, new_id
 from waggle.protocol.events_outbox import SentMessage
 from waggle.protocol.state import State
+from waggle.protocol.text.privacy_text import SHARED, STAYS
 
 KINDS = {
     "groups": later("Your model's answers"), "announcement": later("Announcement"), "greeting": later("Greeting"),
@@ -39,17 +41,17 @@ class PrivacyCard(QFrame):
         self._messages.setTabChangesFocus(True)
         self._messages.setFixedHeight(theme.px(280))
         self._messages.hide()
-        about = text(
-            theme,
-            tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
-               "Files, the model itself and what you type stay, except answers of your own that you chose to share."),
-            "small", "soft", wrap=True)  # fmt: skip
+        told = ((tr("Shared with the swarm"), tr(SHARED)), (tr("Never leaves this computer"), tr(STAYS)))
+        titled = (column(text(theme, title, "strong"), text(theme, words, "small", "soft", wrap=True), None, gap=2)
+                  for title, words in told)  # fmt: skip
+        about = EvenRow(*map(as_widget, titled))
+        about.set_gap(28)
         title = text(theme, tr("The last ten messages that left this computer"), "strong", wrap=True)
         head = row((column(title, self._line, gap=2), 1), self._ask)
         self.setLayout(
-            column(text(theme, tr("Privacy"), "heading"), about, 4, head, self._messages, gap=10, margins=(20, 16, 20, 18))
+            column(text(theme, tr("Privacy"), "heading"), about, rule(), head, self._messages, gap=10, margins=(20, 16, 20, 18))
         )
-        self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), about.text())).lower()
+        self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), *(each for pair in told for each in pair))).lower()
 
     def show_state(self, state: State) -> None:
         """Redraw if the engine sent other messages."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit
 
 from waggle.core.errors import EngineError
@@ -86,9 +86,8 @@ class CreateSwarmForm(QFrame):
         theme = self._theme
         name = text(theme, tr("Name"), "label")
         name.setFixedHeight(self._tabs.height())  # so that both columns begin on one line
-        name.setAlignment(Qt.AlignmentFlag.AlignBottom)  # as far above its field as the label below
         left_column = column(
-            name, self._name, 4,
+            name, 2, self._name, 4,
             text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
             text(theme, tr("People join only through your link, and a link cannot be taken back."), "caption", "faint",
                  wrap=True),

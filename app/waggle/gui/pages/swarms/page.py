@@ -117,7 +117,7 @@ class SwarmsPage(Page):
         if self._charter_to_preview and state.swarms is not None:
             charter, self._charter_to_preview = self._charter_to_preview, ""
             self.join_view.preview_known(charter)
-        self._line.say(self._headline(why_not))
+        self._line.say(self._headline(why_not).removesuffix("."))
 
     def show_join(self, link: str = "") -> None:
         """Ask for a link, or preview the swarm of this one."""
@@ -150,8 +150,10 @@ class SwarmsPage(Page):
         )
         self._ask_others.setVisible(listed and not alone and not must_choose)
         self._alone.setVisible(listed and must_choose)
+        state = self._state
+        comes = state.phase == "preparing" and state.swarms is None and not state.waits_for_choice  # the list of swarms
         for button in (self._new, self._join):
-            button.setVisible(listed and not offers_own_swarm(self._state))
+            button.setVisible(listed and not comes and not offers_own_swarm(state))
 
     def show_list(self) -> None:
         self._turn_to(LIST)

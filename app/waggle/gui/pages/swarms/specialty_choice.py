@@ -1,15 +1,26 @@
 """The choice among the specialties that come with Waggle: a list to tick, the difficulty, and a sample question."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
-from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QWidget
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QPainter, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLineEdit,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import SegmentedControl
-from waggle.gui.widgets.layout import column, frame
+from waggle.gui.widgets.drawing import mirror_box
+from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
@@ -21,6 +32,7 @@ TOPICS = (
 )  # fmt: skip
 OFFER = Qt.ItemDataRole.UserRole
 LONGEST_SAMPLE = 420  # characters
+APART = "  ·  "  # between the parts of a row
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -35,6 +47,31 @@ def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
+class _PaleTopics(QStyledItemDelegate):
+    """Draws what follows the title of a specialty in a paler ink."""
+
+    def __init__(self, theme: Theme, view: QListView) -> None:
+        super().__init__(view)
+        self._theme = theme
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        self.initStyleOption(option, index)
+        row_of: Any = option  # PySide's type lacks the fields
+        words, view = row_of.text, row_of.widget
+        row_of.text, metrics, style = words.partition(APART)[0], row_of.fontMetrics, view.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, view)
+        place = QRectF(style.subElementRect(QStyle.SubElement.SE_ItemViewItemText, option, view))
+        margin = style.pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, option, view) + 1
+        rest = place.adjusted(margin + metrics.horizontalAdvance(row_of.text), 0, -margin, 0)
+        painter.save()
+        painter.setLayoutDirection(view.layoutDirection())
+        painter.setFont(row_of.font)
+        painter.setPen(self._theme.colour("text_faint"))
+        about = metrics.elidedText(words.removeprefix(row_of.text), Qt.TextElideMode.ElideRight, int(rest.width()))
+        painter.drawText(mirror_box(painter, rest, place), Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, about)
+        painter.restore()
+
+
 class SpecialtyChoice(QWidget):
     """`changed`: other specialties are chosen. `sample_box` shows a question of the specialty that was looked at last."""
 
@@ -44,8 +81,8 @@ class SpecialtyChoice(QWidget):
         super().__init__()
         self._theme = theme
         self._offers: tuple[SpecialtyOffer, ...] = ()
-        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
-        self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All levels")), tr("Difficulty"))
+        self._level.setToolTip(tr("All levels: each model asks most at the level where it learns most."))
         self._level.chosen.connect(lambda _index: self._show_level())
         self._make_list()
         self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "small", wrap=True)
@@ -53,7 +90,8 @@ class SpecialtyChoice(QWidget):
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
         self.sample_box.setMinimumHeight(theme.px(118))
-        head = StretchRow((self._level, 0), (self._filter, 1), gap=12)
+        level = as_widget(row(text(theme, tr("Difficulty"), "small", "soft"), self._level))
+        head = StretchRow((level, 0), (self._filter, 1), gap=12)
         self.setLayout(column(head, (self._list, 1), gap=8))
 
     def _make_list(self) -> None:
@@ -62,6 +100,7 @@ class SpecialtyChoice(QWidget):
         self._filter.setAccessibleName(tr("Find a specialty"))
         self._filter.setPlaceholderText(tr("Find a specialty"))
         self._filter.setMaxLength(40)
+        self._filter.setMinimumWidth(self._theme.px(150))
         self._filter.setFixedHeight(self._theme.size["control"])
         self._model = QStandardItemModel(self)
         self._filtered = QSortFilterProxyModel(self)
@@ -75,6 +114,7 @@ class SpecialtyChoice(QWidget):
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._list.setUniformItemSizes(True)
+        self._list.setItemDelegate(_PaleTopics(self._theme, self._list))
         self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
@@ -122,7 +162,7 @@ class SpecialtyChoice(QWidget):
         """A row of the list: title, topic, and whether nobody verified the answers of the chosen levels."""
         topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
         mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
-        return "  ·  ".join(filter(None, (tr(offer.title), topic, mark)))
+        return APART.join(filter(None, (tr(offer.title), topic, mark)))
 
     def _items(self) -> list[QStandardItem]:
         return [self._model.item(i) for i in range(self._model.rowCount())]

@@ -21,17 +21,12 @@ FITTING, LONGEST_SAMPLE = 110, 220  # characters of a sample that fits well, and
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
 OF_ALL = {"easy": later("All easy: %1"), "standard": later("All standard: %1"), "hard": later("All hard: %1")}
 NOT_VERIFIED = later("answers not verified")
-SHARED = (
-    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
-    "your own where you choose to share them."
-)
 UNCHECKED = later("Their answer keys could not be checked independently; their scorers were tested with altered answers.")
 CLASS_PAGE = later(
     "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "
     "gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with "
     "Windows take part through this one."
 )
-STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 
 
 def trains_on(swarm: SwarmDetails) -> str:

@@ -8,8 +8,6 @@ from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
     CLASS_PAGE,
-    SHARED,
-    STAYS,
     UNCHECKED,
     Fact,
     has_unchecked,
@@ -24,6 +22,7 @@ from waggle.gui.widgets.layout import as_widget, column, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
+from waggle.protocol.text.privacy_text import SHARED, STAYS
 
 LONGEST_NAME = 24  # characters, as in an announcement
 

@@ -28,7 +28,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
-from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -204,8 +204,8 @@ class YouPage(Page):
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
         return card(
-            row(self._face, (words, 1), gap=14), self._key, about, None,
-            self._acts[0], ResponsiveRow(*self._acts[1:]), gap=8,
+            row(self._face, (words, 1), gap=14), self._key, about, 4,
+            self._acts[0], row(FLUSH, (ResponsiveRow(*self._acts[1:]), 1), gap=0), None, gap=8,
         )  # fmt: skip
 
     def _calendar_card(self) -> QWidget:

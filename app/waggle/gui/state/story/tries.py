@@ -60,13 +60,6 @@ def essence(answer: ShownCompletion) -> str:
     return one_line(_answer_lines(answer)) or tr("(nothing)")
 
 
-def without_tags(answer: ShownCompletion) -> tuple[str, int, int]:
-    """The whole text without answer tags, and the place and length of the answer in it."""
-    end = answer.start + answer.length
-    parts = [plain_reply(part) for part in (answer.text[: answer.start], answer.text[answer.start : end], answer.text[end:])]
-    return "".join(parts), len(parts[0]), len(parts[1])
-
-
 def plain_reply(words: str) -> str:
     """What a model wrote, without answer tags."""
     for tag in TAGS:

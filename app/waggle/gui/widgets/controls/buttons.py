@@ -93,6 +93,7 @@ class SegmentedControl(QFrame):
         self._group = QButtonGroup(self)
         for i, part in enumerate(self._parts):
             part.setCheckable(True)
+            part.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)  # where the control is made wider
             part.setAutoExclusive(True)  # as its group does; only then a screen reader calls it one of several
             self._group.addButton(part)
             part.setAccessibleName(f"{name}: {words[i]}")  # not every screen reader says the name of a group
