@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Train a real model in the app, until its held-out score has risen beyond chance; writes first_rise.json beside this file.
+"""Train a real model in the app until its held-out score has risen beyond chance; writes first_rise.json beside this file.
 
-    python tests/measured/first_rise.py FOLDER [--minutes 60]
+    python tests/measured/first_rise.py FOLDER [--runs 3] [--minutes 60]
 
 FOLDER holds a small language model, such as SmolLM2-135M-Instruct. Run it in the development environment, on Linux with Xvfb, on
-an idle computer. A new home chooses the model and the swarm First steps by command; then the window starts, runs its engine, and
-shows Home all the time. What the app recorded goes to `first_rise/recording.jsonl` for `waggle --replay`, and pictures of Home
-and Progress at its end beside it.
+an idle computer. In each run a new home chooses the model and the swarm First steps by command; then the window starts, runs its
+engine, and shows Home all the time. What the app recorded in the first run goes to `first_rise/recording.jsonl` for
+`waggle --replay`, and pictures of Home and Progress at its end beside it.
 
 A rise is beyond chance where the 95% interval of a score lies above that of the first score. The first scores are on a few
 questions, as many of each specialty; later ones on all of them, of which the few are some.
 """
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,27 +39,48 @@ SIZE = "1440x900"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="the folder of a model")
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=60.0, help="how long to wait for the rise")
     options = parser.parse_args()
     figures_file.require_clean_tree()
-    RESULTS.mkdir(exist_ok=True)
+    runs = []
+    with virtual_screen(SIZE) as screen:
+        for _ in range(options.runs):
+            started = time.time()
+            record = train(options.folder.resolve(), screen, 60 * options.minutes)
+            if not runs:
+                keep(record, screen)
+            runs.append(figures_of(record, started))
+    rises = [each["rise_minutes"] for each in runs if each["rise_minutes"] is not None]
+    figures_file.write(
+        Path(__file__).resolve(),
+        {"swarm": SWARM, "rise_minutes_median": statistics.median(rises) if rises else None, "risen": len(rises), "runs": runs},
+    )
+    return 0
+
+
+def train(model: Path, screen: dict[str, str], seconds: float) -> list[AnyEvent]:
+    """Train in the app until the score has risen, or for so long; returns what the app recorded."""
     with tempfile.TemporaryDirectory() as folder:
         home = paths.Home(Path(folder) / "waggle")
-        run("model", "--home", str(home.root), "choose", str(options.folder.resolve()))
+        run("model", "--home", str(home.root), "choose", str(model))
         run("swarm", "join", "--home", str(home.root), "--yes", SWARM)
-        with virtual_screen(SIZE) as screen:
-            started = time.time()
-            with running(Program("--home", str(home.root), environment=screen)) as window:
-                while not risen(record := recorded(home)) and time.time() - started < 60 * options.minutes:
-                    assert window.process.poll() is None, window.errors.decode()
-                    time.sleep(LOOK_S)
-                window.process.terminate()
-            recording = RESULTS / "recording.jsonl"
-            recording.write_bytes(b"".join(map(json_lines.line, record)))
-            for page in ("home", "progress"):
-                run("--replay", str(recording), "--page", page, "--screenshot", str(RESULTS / f"{page}.png"), **screen)
-    figures_file.write(Path(__file__).resolve(), figures_of(record, started))
-    return 0
+        deadline = time.monotonic() + seconds
+        with running(Program("--home", str(home.root), environment=screen)) as window:
+            while not risen(record := recorded(home)) and time.monotonic() < deadline:
+                assert window.process.poll() is None, window.errors.decode()
+                time.sleep(LOOK_S)
+            window.process.terminate()
+    return record
+
+
+def keep(record: list[AnyEvent], screen: dict[str, str]) -> None:
+    """Write the recording, and pictures of its end."""
+    RESULTS.mkdir(exist_ok=True)
+    recording = RESULTS / "recording.jsonl"
+    recording.write_bytes(b"".join(map(json_lines.line, record)))
+    for page in ("home", "progress"):
+        run("--replay", str(recording), "--page", page, "--screenshot", str(RESULTS / f"{page}.png"), **screen)
 
 
 def run(*arguments: str, **environment: str) -> None:
@@ -88,13 +110,12 @@ def risen(record: list[AnyEvent]) -> events.HeldOutScore | None:
 
 
 def figures_of(record: list[AnyEvent], started: float) -> dict[str, object]:
-    """The figures; times are minutes since the window was started."""
+    """The figures of a run; times are minutes since the home was made, some seconds before the window was started."""
     (ready,) = (event for event in record if isinstance(event, events.Ready))
     rounds = [event.summary for event in record if isinstance(event, events.RoundCompleted)]
     rise = risen(record)
     return {
         "model": ready.model,
-        "swarm": SWARM,
         "first_score_minutes": minutes(scores(record)[0].at - started),
         "first_round_minutes": minutes(rounds[0].at - started),
         "rise_minutes": minutes(rise.at - started) if rise else None,
