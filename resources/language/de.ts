@@ -2326,7 +2326,7 @@
 <message><source>You went back to an earlier round. </source><translation>Du bist bei einer früheren Runde. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Du merkst nichts davon: ein Viertel der Kerne, mindestens einer, und alles andere hat Vorrang.</translation></message>
 <message><source>You will share</source><translation>Du teilst</translation></message>
-<message><source>You're the only one here. Invite someone to learn together.</source><translation>Außer dir ist niemand hier. Lade jemanden ein, um gemeinsam zu lernen.</translation></message>
+<message><source>You're the only one here. Invite someone.</source><translation>Außer dir ist niemand hier. Lade jemanden ein.</translation></message>
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
 <message><source>You: %1</source><translation>Du: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>

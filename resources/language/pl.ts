@@ -2326,7 +2326,7 @@
 <message><source>You went back to an earlier round. </source><translation>Oglądasz wcześniejszą rundę. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
 <message><source>You will share</source><translation>Udostępnisz</translation></message>
-<message><source>You're the only one here. Invite someone to learn together.</source><translation>Jesteś tu jedyną osobą. Zaproś kogoś, by uczyć się razem.</translation></message>
+<message><source>You're the only one here. Invite someone.</source><translation>Jesteś tu jedyną osobą. Zaproś kogoś.</translation></message>
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
 <message><source>You: %1</source><translation>Ty: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>

@@ -221,7 +221,7 @@ def test_all_times_are_those_of_the_engines_zone_also_where_the_reader_has_anoth
 
 def test_whoever_is_alone_is_promised_nobody():
     alone = sentence(State(phase="contributing", reach="alone")).detail
-    assert alone == "You're the only one here. Invite someone to learn together."
+    assert alone == "You're the only one here. Invite someone."
     unanswered = sentence(State(phase="contributing", reach="alone", seeds_tried=2)).detail
     assert unanswered == "Nobody answers (tried 2 addresses): the others may be off, or a firewall is in the way."
     silent = sentence(State(phase="contributing", reach="connected", peers={"s": SEED})).detail

@@ -293,7 +293,7 @@ def _company_sentence(state: State, says: Message) -> Sentence:
         detail = _differing_peers_text(state) or in_turn(looks, Message("Training does not wait for them."))
         return Sentence(word=Message("Connecting"), says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
-        nobody = Message("You're the only one here. Invite someone to learn together.")
+        nobody = Message("You're the only one here. Invite someone.")
         if state.seeds_tried:  # whether others are there is not known
             nobody = Message("Nobody answers (tried %1): the others may be off, or a firewall is in the way.", addresses)
         silent = Message("Nobody else is sharing right now, so you train alone.")

@@ -23,7 +23,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
-from waggle.gui.widgets.layout import as_widget, column, restyle, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress, sign_column
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -122,7 +122,7 @@ class StatusCard(QFrame):
         self._make_buttons(theme)
         self._theme = theme
         self._sign = Icon(theme, "on", "accent_line", SIGN)
-        self._head_line = as_widget(row(self._chip, self._computer, self._since, self._why_button, None, gap=10))
+        self._head_line = as_widget(row(self._chip, self._computer, self._since, FLUSH, self._why_button, None, gap=10))
         self._slot = column(self._head_line, gap=2)  # where the sentence stands while training goes well
         head = as_widget(self._slot)
         dial = as_widget(row(None, self._use, self.profile, gap=10))
