@@ -192,7 +192,7 @@ def test_a_press_on_live_asks_for_an_example(theme: Theme, qtbot: QtBot, recordi
     live = shell.window.pages["live"]
     assert isinstance(live, LivePage)
     with qtbot.waitSignal(shell.example_wanted, timeout=1000):
-        live._example.click()
+        live.nothing._example.click()
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

@@ -19,7 +19,8 @@ from waggle.protocol.events import PeerInfo
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 SLOW = 200.0  # ms of delay on the outer ring
 FASTEST, INNER_RING = 0.42, 0.56  # shares of the outer ring: no delay, and the inner ring
-NAME_ROOM, NAME_HIGH = 116, 18  # pixels of a name
+NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
+NAME_HIGH = 18  # pixels of a name above or below its peer
 NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
 LOWEST = 48.0  # pixels: half of the rings' height at least
 LONGEST = 4.0  # times as long as wide: the rings at most
@@ -62,7 +63,7 @@ def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
     """Half axes of the outer ring, with room around it for names if it is `named`."""
     across, down = rect.width() * 0.42, rect.height() * 0.42
     if named:
-        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM))
+        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM - BESIDE_NAME))
         down = max(LOWEST, min(down, rect.height() / 2 - LARGEST - NAME_HIGH))
     return min(across, LONGEST * down), min(down, LONGEST * across)
 

@@ -52,8 +52,8 @@ class AllAnswers(QWidget):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no card at all, whatever is chosen."""
-        return not self.pace.cards
+        """Whether there is no card at all, whatever is chosen, and one may come."""
+        return not (self.pace.cards or self.pace.frozen)
 
     def is_behind(self, number: int) -> bool:
         """Whether no own card is of this round."""

@@ -88,9 +88,8 @@ class OtherQuestions(QWidget):
         self._measured: object = None  # the cards and width for which `_usual` was measured
         self._usual: list[int] = []  # pixels of the tries of each card in their usual size
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
-        effects = (("up", "accent_text", tr("made likelier")), ("dip", "text_faint", tr("made less likely")))
-        key = [row(Icon(theme, sign, ink, 14), text(theme, words, "caption", "soft"), gap=4) for sign, ink, words in effects]
-        self._key = as_widget(row(*key, gap=14))
+        key = f"\u2191 {tr('made likelier')}    \u2193 {tr('made less likely')}"
+        self._key = ElidedLabel(theme, key, "caption", "text_soft")
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
         for line in self._lines:
             line.pressed.connect(self.chosen)

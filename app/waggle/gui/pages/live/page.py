@@ -1,5 +1,7 @@
 """The page Live: the steps of the round, and below them a question on a stage, the feed of all answers, or why there is none."""
 
+from functools import cached_property
+
 from msgspec.structs import replace
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QStackedWidget
@@ -43,10 +45,9 @@ class LivePage(Page):
         self._view.chosen.connect(self._choose_view)
         self._retry = Button(theme, tr("Try again"), "primary", "play")
         self._retry.clicked.connect(context.requests.engine_start)
-        self.stage, self.answers, self.nothing = StageView(theme), AllAnswers(theme), NothingYet(theme)
+        self.stage, self.answers = StageView(theme), AllAnswers(theme)
         self.stage.choice_changed.connect(self._redraw)
         self.stage.all_wanted.connect(lambda: self._choose_view(ALL_ANSWERS))
-        self.nothing.example_wanted.connect(context.requests.example)
         self.answers.choice_changed.connect(self._redraw)
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
@@ -56,13 +57,21 @@ class LivePage(Page):
         )
         self._views = QStackedWidget()
         self._views.setMinimumHeight(1)  # so that the header keeps its height
-        self._around = column((self.nothing, 1), gap=0)
+        self._around = column()  # of what stands there while there is no question
         for view in (self.stage, self.answers, as_widget(self._around)):
             self._views.addWidget(view)
         self._box = column(self._head, (self._views, 1), gap=0)
         self.setLayout(self._box)
         self.show_view(ALL_ANSWERS if context.views.get(LIVE) == ALL_ANSWERS else STAGE)
         self.set_compact(False)
+
+    @cached_property
+    def nothing(self) -> NothingYet:
+        """Built when it is first shown: mostly there are questions."""
+        nothing = NothingYet(self.context.theme)
+        nothing.example_wanted.connect(self.context.requests.example)
+        self._around.addWidget(nothing)
+        return nothing
 
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))

@@ -28,6 +28,7 @@ SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
 LESSON = 256  # pixels: the width of the lesson beside the tries
+SPECIALTY = 150  # pixels that the specialty's name keeps: the round beside it is cut first
 AROUND = 130  # pixels of height around question and tries
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
@@ -127,6 +128,7 @@ class SceneCard(QFrame):
         if card.key != self._key:
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
+        self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         words = tr("Round %1") if scene.own is None else tr("Round %1, finished")
         self._round.say(words.replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
