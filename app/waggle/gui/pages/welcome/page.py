@@ -216,7 +216,7 @@ class WelcomePage(QWidget):
                 "invite",
             ),
         ]
-        steps = tr("Five easier specialties, for small language models. Anyone may join; you train alone until someone does.")
+        steps = tr("Five easier specialties. Anyone may join; you train alone until someone does.")
         self._choices.append(SwarmChoice(theme, tr("First steps"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
