@@ -19,7 +19,7 @@ from waggle.protocol.events import PeerInfo
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 SLOW = 200.0  # ms of delay on the outer ring
 FASTEST, INNER_RING = 0.42, 0.56  # shares of the outer ring: no delay, and the inner ring
-NAME_ROOM = 116  # pixels of a name
+NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
 NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
 LONGEST = 2.2  # times as long as wide: the rings at most
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
@@ -62,7 +62,7 @@ def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
     down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
     across = rect.width() * 0.42
     if named:
-        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM))
+        across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM - BESIDE_NAME))
     return min(across, LONGEST * down), min(down, LONGEST * across)
 
 
