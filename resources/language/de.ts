@@ -727,7 +727,7 @@
 <message><source>Fits as an adapter</source><translation>Passt als Adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Passt, spart Speicher</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
-<message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete für kleine Sprachmodelle. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
+<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
@@ -1892,7 +1892,6 @@
 <message><source>The starter is a tiny model of Waggle's.</source><translation>Der Starter ist ein winziges Modell von Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Der Starter, der mit Waggle kommt</translation></message>
-<message><source>The starter, a tiny model of Waggle's, needs far less.</source><translation>Der Starter, ein winziges Modell von Waggle, braucht viel weniger.</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Die Schlusstoken dieses Modells haben sich seit seinem letzten Training geändert.</translation></message>
 <message><source>The swarm is here again.</source><translation>Der Schwarm ist wieder da.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Dem Schwarm ist noch nicht beigetreten.</translation></message>
@@ -2159,6 +2158,7 @@
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle schreibt GGUF-Dateien von Modellen mit Byte-Token, und dieses Modell hat andere.</translation></message>
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle schreibt keine GGUF-Dateien von Modellen mit gleitenden Fenstern.</translation></message>
 <message><source>Waggle's questions</source><translation>Von Waggle</translation></message>
+<message><source>Waggle's tiny starter model needs far less.</source><translation>Der winzige Starter von Waggle braucht viel weniger.</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: gewöhnliche Computer lernen zusammen, Peer zu Peer</translation></message>
 <message><source>Wait 10 minutes</source><translation>10 Minuten warten</translation></message>
 <message><source>Wait 3 minutes</source><translation>3 Minuten warten</translation></message>

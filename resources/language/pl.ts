@@ -727,7 +727,7 @@
 <message><source>Fits as an adapter</source><translation>Pasuje jako adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Pasuje, oszczędnie</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
-<message><source>Five easier specialties, for small language models. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności dla małych modeli językowych. Każdy może dołączyć; trenujesz bez innych, dopóki ktoś nie dołączy.</translation></message>
+<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; do tego czasu trenujesz bez innych.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
@@ -1892,7 +1892,6 @@
 <message><source>The starter is a tiny model of Waggle's.</source><translation>Starter to malutki model od Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Starter dołączony do Waggle</translation></message>
-<message><source>The starter, a tiny model of Waggle's, needs far less.</source><translation>Starter, malutki model od Waggle, potrzebuje o wiele mniej.</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Tokeny końca tego modelu zmieniły się od ostatniego treningu.</translation></message>
 <message><source>The swarm is here again.</source><translation>Rój znów jest dostępny.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Nie należysz jeszcze do tego roju.</translation></message>
@@ -2159,6 +2158,7 @@
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle zapisuje pliki GGUF modeli z tokenami na poziomie bajtów, a ten model ma inne.</translation></message>
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle nie zapisuje plików GGUF modeli z przesuwnym oknem.</translation></message>
 <message><source>Waggle's questions</source><translation>Pytania Waggle</translation></message>
+<message><source>Waggle's tiny starter model needs far less.</source><translation>Malutki starter od Waggle potrzebuje o wiele mniej.</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: zwykłe komputery uczą się razem, peer-to-peer</translation></message>
 <message><source>Wait 10 minutes</source><translation>Czekaj 10 minut</translation></message>
 <message><source>Wait 3 minutes</source><translation>Czekaj 3 minuty</translation></message>

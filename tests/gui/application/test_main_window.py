@@ -187,7 +187,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     window._store.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
     window._store.flush()
     screenshot_when_still(window)
-    assert hero._progress.isVisible()
+    assert not hero._progress.isVisible(), "the steps stand below"
     assert hero.height() >= before
     window = window_told(story, 1024, 640)
     screenshot_when_still(window)
@@ -461,9 +461,10 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
 def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     story = list(Run(rounds=1).all_events())[:3]
     window = window_told(story)
-    assert window.pages.of(HomePage).hero._says.text() == "Loading the model"
-    assert window.pages.of(HomePage).hero._stage.words() == "Step 3 of 5"
-    assert window.pages.of(HomePage).hero._detail.text() == "Training starts automatically.", "the step is said beside it"
+    home = window.pages.of(HomePage)
+    assert (home.hero._says.text(), home.hero._detail.text()) == ("Starting", "Training starts automatically.")
+    assert home.score.start is not None
+    assert [step._name.words() for step in home.score.start._steps][2] == "Loading the model", "said once"
     assert "Loading the model" in window.status._says.words()
 
 

@@ -86,6 +86,7 @@ class AhaList(QListWidget):
         super().__init__()
         self._theme, self._ahas = theme, tuple[Aha, ...]()
         self._several: Namesakes = frozenset()
+        self._is_fitted = False  # its height is that of the entries that have room
         self.setFont(theme.font("small"))
         self.setAccessibleName(tr("First right answers"))
         self.setItemDelegate(_AhaDelegate(theme, self))
@@ -102,7 +103,7 @@ class AhaList(QListWidget):
 
     def show_in(self, height: int) -> int:
         """Show as many whole entries as fit in so many pixels, and return how many; one scrolls to the others."""
-        high = max(1, self.sizeHintForRow(0))
+        self._is_fitted, high = True, max(1, self.sizeHintForRow(0))
         around = self.height() - self.viewport().height()
         entries = max(0, min(self.count(), (height - around) // high))
         self.setFixedHeight(entries * high + around)
@@ -138,7 +139,7 @@ class AhaList(QListWidget):
             item.setToolTip(tooltip_text(f"{specialty}: {whose}{f' ({fingerprint(aha.origin)})' if taught else ''}"))
             item.setData(Qt.ItemDataRole.UserRole, taught)
             self.addItem(item)
-        if self.count():
+        if self.count() and not self._is_fitted:
             self.setMinimumHeight(
                 self._height_of(min(self.count(), MOST_IN_VIEW))
             )  # beside another scroll bar it needs none of its own

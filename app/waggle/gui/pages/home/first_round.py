@@ -17,7 +17,7 @@ from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
 MOST = 8  # questions
-LEAST_ROOM = 140  # pixels of height for a further question, before text scaling
+LEAST_ROOM = 100  # pixels of height for a further question, before text scaling
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
 QUESTION_WIDE = (0.6, 0.42, 0.5, 0.36)  # of the width, for each outline of a question

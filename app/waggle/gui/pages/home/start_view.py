@@ -63,13 +63,11 @@ class StartStep(QWidget):
         self._sign, self._name = StepSign(theme), ElidedLabel(theme, role="heading")
         self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
         self._bar = PartBar(tr("Download of the model"))
-        self._bar.setMaximumWidth(theme.px(BAR_WIDE))
-        self._bar.hide()
-        self._part_done = ElidedLabel(theme, role="small", tone="text_soft", right=True)
-        self._head = as_widget(row((self._name, 1), (self._part_done, 1)))
-        self._head.setMaximumWidth(theme.px(BAR_WIDE))
-        words = column(row((self._head, 1000), None), row((self._bar, 1000), None))
-        self.setLayout(row(column(self._sign, None), (words, 1), gap=10))
+        self._part_done = text(theme, "", "small", "soft")
+        self._download = as_widget(row((self._bar, 1), self._part_done))
+        self._download.setMaximumWidth(theme.px(BAR_WIDE))
+        self._download.hide()
+        self.setLayout(row(column(self._sign, None), (column(self._name, row((self._download, 1000), None)), 1), gap=10))
 
     def show_progress(self, place: int, state: State) -> None:
         """Show the step at this place; a part that the engine names in other words stands in its own."""
@@ -79,12 +77,10 @@ class StartStep(QWidget):
         if place == done and state.downloading is not None:
             name = later("Downloading the model")
         self._sign.show_step(place - done)
-        downloads = place == done and state.downloading is not None
-        self._bar.setVisible(downloads)
-        self._part_done.setVisible(downloads)
+        self._download.setVisible(place == done and state.downloading is not None)
         if state.downloading is not None:
             self._bar.show_part(state.downloading.done, state.downloading.total)
-            self._part_done.say(tr(part_text(state.downloading.done, state.downloading.total)))
+            self._part_done.setText(tr(part_text(state.downloading.done, state.downloading.total)))
         self._name.say(tr(name), "text" if place == done else "text_soft")
         so_far = tr("done") if place < done else tr("under way") if place == done else tr("to come")
         self.setAccessibleName(f"{self._name.words()}: {so_far}")
@@ -113,7 +109,7 @@ class StartView(QWidget):
         self._result.hide()
         self.ask = card(
             text(theme, tr("Meanwhile: you against the model"), "label", "soft"), self._question,
-            row(self.field, self._check_button, None), self._result, gap=8,
+            row(self.field, self._check_button, None), self._result, None, gap=8,
         )  # fmt: skip
         self.ask.setProperty("kind", "well")
         self.ask.hide()

@@ -287,7 +287,7 @@ class StatusCard(QFrame):
         """What the starter is, where it is offered."""
         if status.action == "choose_model":
             return tr("The starter is a tiny model of Waggle's.")
-        return tr("The starter, a tiny model of Waggle's, needs far less.") if self._offers_starter() else ""
+        return tr("Waggle's tiny starter model needs far less.") if self._offers_starter() else ""
 
     def _show_fact(self, state: State) -> None:
         offers = state.ready is not None and state.ready.device_reason == cuda_download.OFFERED

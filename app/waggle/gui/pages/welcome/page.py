@@ -37,7 +37,7 @@ from waggle.protocol.events_models import ModelOffer
 STEPS = (later("What it does"), later("With whom"))
 SWARM = 1  # the index of the step
 FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
-WIDEST, TALLEST = 1136, 740  # pixels of the card
+WIDEST, TALLEST = 1136, 780  # pixels of the card
 LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
 AIR = 20  # pixels above a title
 
@@ -216,7 +216,7 @@ class WelcomePage(QWidget):
                 "invite",
             ),
         ]
-        steps = tr("Five easier specialties, for small language models. Anyone may join; you train alone until someone does.")
+        steps = tr("Five easier specialties. Anyone may join; you train alone until someone does.")
         self._choices.append(SwarmChoice(theme, tr("First steps"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):

@@ -1,0 +1,51 @@
+"""Does sharing help?, on Home: the picture of the swarm, or a row of peers where it has no room; neither without an engine."""
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QRectF
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui.charts.painted.swarm_graph_layout import NAME_ROOM, most_active_peers, place_peers
+from waggle.gui.pages.home.sharing_card import SharingCard
+from waggle.gui.theme.theme import Theme
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import State
+
+PEERS = {name: PeerInfo(id=name, name=name, connection="direct") for name in ("first", "second", "third")}
+RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PEERS)
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize(
+    ("state", "high", "pictured", "listed"),
+    [
+        (RUNNING, 560, True, False),
+        (RUNNING, 290, False, True),
+        (replace(RUNNING, phase="problem"), 560, False, False),
+    ],
+)
+def test_peers_stand_as_there_is_room_for_them(
+    theme: Theme, qtbot: QtBot, state: State, high: int, pictured: bool, listed: bool
+) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    card.resize(392, high)
+    card.show()
+    card.show_state(state, 1.0)
+    qtbot.waitUntil(lambda: (card._picture.isVisible(), card._row.isVisible()) == (pictured, listed))
+
+
+def test_who_is_alone_reads_so_only_while_an_engine_runs(theme: Theme, qtbot: QtBot) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    for phase, words in (("contributing", "Nobody else is here yet"), ("problem", "")):
+        card.show_state(replace(RUNNING, phase=phase, peers={}), 1.0)
+        assert card._here.text() == words
+
+
+def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:
+    place = QRectF(0, 0, 352, 250)
+    for node in place_peers(most_active_peers(list(PEERS.values()), 1.0), place):
+        outside = place.right() - node.place.x() if node.right else node.place.x() - place.left()
+        assert outside >= NAME_ROOM + node.radius
