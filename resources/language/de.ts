@@ -328,8 +328,6 @@
 <message><source>All hard: %1</source><translation>Alle schwer: %1</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
-<message><source>All levels</source><translation>Alle Stufen</translation></message>
-<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Alle Stufen: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
@@ -340,6 +338,7 @@
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
 <message><source>All weights, if memory allows</source><translation>Alle Gewichte, wenn der Speicher reicht</translation></message>
 <message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
+<message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>

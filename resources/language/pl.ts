@@ -328,8 +328,6 @@
 <message><source>All hard: %1</source><translation>Wszystkie trudne: %1</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
-<message><source>All levels</source><translation>Wszystkie poziomy</translation></message>
-<message><source>All levels: each model asks most at the level where it learns most.</source><translation>Wszystkie poziomy: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
@@ -340,6 +338,7 @@
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
 <message><source>All weights, if memory allows</source><translation>Wszystkie wagi, jeśli starczy pamięci</translation></message>
 <message><source>All weights, saving memory</source><translation>Wszystkie wagi, oszczędzając pamięć</translation></message>
+<message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>

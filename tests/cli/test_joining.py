@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.shared import waiting
-from waggle.cli.swarms.described import COME_BACK, ENDS_SOLO, MODEL_STAYS, PRIVATE, SHARED, STAYS, UNCHECKED, before_joining
+from waggle.cli.swarms.described import COME_BACK, ENDS_SOLO, MODEL_STAYS, PRIVATE, UNCHECKED, before_joining
 from waggle.engine.control import server
 from waggle.gui.pages.swarms import swarm_facts, swarm_preview
 from waggle.protocol import commands, events
 from waggle.protocol.events_swarms import KnownSwarms, SwarmDetails
 from waggle.protocol.state import AnyEvent, Snapshot, State
+from waggle.protocol.text.privacy_text import SHARED, STAYS
 
 TARGET, EARLIER = "ab" * 32, "cd" * 32
 Join = Callable[..., int]
@@ -108,7 +109,7 @@ def test_what_the_window_asks_before_joining_is_printed_and_nothing_joins_withou
 
 
 def test_the_sentences_about_joining_are_those_of_the_window():
-    assert (SHARED, STAYS, UNCHECKED) == (swarm_facts.SHARED, swarm_facts.STAYS, swarm_facts.UNCHECKED)
+    assert swarm_facts.UNCHECKED == UNCHECKED
     window = inspect.getsource(swarm_preview)
     for sentence in (COME_BACK, ENDS_SOLO, PRIVATE):
         assert f'tr("{sentence}")' in window

@@ -116,7 +116,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window._store.take(KnownSwarms(swarms=(ANNAS,), seq=9, at=7.0))
     window.redraw()
     swarms = window.pages.of(SwarmsPage)
-    assert swarms._line.words() == "Choose the swarm in which your model trains."
+    assert swarms._line.words() == "Choose the swarm in which your model trains"
     assert (swarms._alone.isVisible(), swarms._ask_others.isVisible()) == (True, False)
     (go,) = (button for button in swarms._list.findChildren(Button) if button.text() == "Train in Anna's home")
     assert go.property("kind") == "primary"

@@ -205,6 +205,7 @@ def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
     page._search.setText("battery")
     visible = [row._row.key for row in page._rows() if not row.isHidden()]
     assert visible == ["when.only_on_power"]
+    assert page.privacy is not None
     assert page.privacy.isHidden()
     page._search.setText("privacy")
     assert (page.privacy.isHidden(), page._line.words(), page._none.isHidden()) == (False, "1 setting", True)

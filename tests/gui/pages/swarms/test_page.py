@@ -528,7 +528,7 @@ def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> Non
 def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
-    assert swarms._line.words() == "swarm.charter names the swarm."
+    assert swarms._line.words() == "swarm.charter names the swarm"
     assert (swarms._new.isEnabled(), swarms._ask_others.isEnabled()) == (False, True), "who may not leave may invite"
 
 

@@ -47,8 +47,8 @@ class SettingsPage(Page):
         self._search.textChanged.connect(self._find)
         self.profile = UsageProfile(theme)
         self.profile.chosen.connect(settings_store.set)
-        self.privacy = PrivacyCard(theme)
-        self.privacy.commanded.connect(self.commanded)
+        self._state = State()
+        self.privacy: PrivacyCard | None = None  # until its section is shown
         pack = cuda_download.shipped_pack()
         offers = cuda_download.fits(pack) and not settings_store.far  # a graphics card is offered on this computer only
         self.cuda = CudaCard(theme, pack, cuda_download.packs_folder()) if offers else None
@@ -86,6 +86,9 @@ class SettingsPage(Page):
             if section is HOW_MUCH:
                 above.append((self._profile_card, f"{tr('Profile')} {tr('Sets when and how much in one step.')}".lower()))
             elif section is NETWORK:
+                self.privacy = PrivacyCard(self.theme)
+                self.privacy.commanded.connect(self.commanded)
+                self.privacy.show_state(self._state)
                 above.append((self.privacy, self.privacy.words))
             elif section is ADVANCED and self.cuda is not None and self.cuda.is_offered:
                 above.append((self.cuda, self.cuda.words))
@@ -143,6 +146,7 @@ class SettingsPage(Page):
         self._area.set_edges(edge, edge, before=BETWEEN if beside else None)
 
     def show_state(self, state: State, now: float) -> None:
+        self._state = state
         broken = state.phase == "problem" and self._settings_store.is_unreadable
         self._broken.setVisible(broken)
         self._line.setVisible(not broken)  # it says that changes apply at once
@@ -156,7 +160,8 @@ class SettingsPage(Page):
         self._unknown.setVisible(unknown)
         self.profile.setVisible(not unknown)
         self.profile.show_settings(self._settings_store.settings, cores)
-        self.privacy.show_state(state)
+        if self.privacy is not None:
+            self.privacy.show_state(state)
 
     def _open_or_close(self, pane: SectionPane) -> None:
         for group in pane.groups:

@@ -41,9 +41,9 @@ class PrivacyCard(QFrame):
         self._messages.setTabChangesFocus(True)
         self._messages.setFixedHeight(theme.px(280))
         self._messages.hide()
-        told = ((tr("Shared with the swarm"), tr(SHARED)), (tr("Never leaves this computer"), tr(STAYS)))
+        facts = ((tr("Shared with the swarm"), tr(SHARED)), (tr("Never leaves this computer"), tr(STAYS)))
         titled = (column(text(theme, title, "strong"), text(theme, words, "small", "soft", wrap=True), None, gap=2)
-                  for title, words in told)  # fmt: skip
+                  for title, words in facts)  # fmt: skip
         about = EvenRow(*map(as_widget, titled))
         about.set_gap(28)
         title = text(theme, tr("The last ten messages that left this computer"), "strong", wrap=True)
@@ -51,7 +51,9 @@ class PrivacyCard(QFrame):
         self.setLayout(
             column(text(theme, tr("Privacy"), "heading"), about, rule(), head, self._messages, gap=10, margins=(20, 16, 20, 18))
         )
-        self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), *(each for pair in told for each in pair))).lower()
+        self.words = " ".join(
+            (tr("Privacy"), self._messages.accessibleName(), *(each for pair in facts for each in pair))
+        ).lower()
 
     def show_state(self, state: State) -> None:
         """Redraw if the engine sent other messages."""

@@ -20,7 +20,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.drawing import mirror_box
-from waggle.gui.widgets.layout import as_widget, column, frame, row
+from waggle.gui.widgets.layout import column, frame
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
@@ -81,8 +81,8 @@ class SpecialtyChoice(QWidget):
         super().__init__()
         self._theme = theme
         self._offers: tuple[SpecialtyOffer, ...] = ()
-        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All levels")), tr("Difficulty"))
-        self._level.setToolTip(tr("All levels: each model asks most at the level where it learns most."))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
+        self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
         self._level.chosen.connect(lambda _index: self._show_level())
         self._make_list()
         self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "small", wrap=True)
@@ -90,8 +90,8 @@ class SpecialtyChoice(QWidget):
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
         self.sample_box.setMinimumHeight(theme.px(118))
-        level = as_widget(row(text(theme, tr("Difficulty"), "small", "soft"), self._level))
-        head = StretchRow((level, 0), (self._filter, 1), gap=12)
+        difficulty = text(theme, tr("Difficulty"), "small", "soft")
+        head = StretchRow((difficulty, 0), (self._level, 0), (self._filter, 1))
         self.setLayout(column(head, (self._list, 1), gap=8))
 
     def _make_list(self) -> None:
@@ -100,7 +100,6 @@ class SpecialtyChoice(QWidget):
         self._filter.setAccessibleName(tr("Find a specialty"))
         self._filter.setPlaceholderText(tr("Find a specialty"))
         self._filter.setMaxLength(40)
-        self._filter.setMinimumWidth(self._theme.px(150))
         self._filter.setFixedHeight(self._theme.size["control"])
         self._model = QStandardItemModel(self)
         self._filtered = QSortFilterProxyModel(self)
