@@ -884,12 +884,12 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also tags the answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde setzt es auch die Tags.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden setzt es auch die Tags.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also marks the answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es auch die Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es auch die Antwort.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not tag the answer yet.</source><translation>Es weiß diese Antwort, setzt aber die Tags noch nicht.</translation></message>
+<message><source>It knows this one, but does not mark the answer yet.</source><translation>Es weiß diese Antwort, markiert sie aber noch nicht.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>

@@ -54,7 +54,7 @@ class MainWindow(QWidget):
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
         self._compact: bool | None = None
-        self._announced, self._said, self._read_out = "", "", ("", 0.0)
+        self._announced, self._state_said, self._read_out = "", "", ("", 0.0)
         self._replay = self.leaving = False
         self.page = "home"
         with suspend_style_sheet():
@@ -139,7 +139,7 @@ class MainWindow(QWidget):
             self._all.removeWidget(widget)
             widget.deleteLater()
         self.file_drop.enabled = True
-        self._announced = self._said = ""
+        self._announced = self._state_said = ""
         self.redraw()
 
     def redraw(self) -> None:
@@ -172,8 +172,8 @@ class MainWindow(QWidget):
         if word != self._announced:
             self._announced = word
             says = tr(sentence(self._store.state).says)
-            if says != self._said:  # two states may be one to a person
-                self._said = says
+            if says != self._state_said:  # two states may be one to a person
+                self._state_said = says
                 announce(self, says)
 
     def _announce_digest(self) -> None:

@@ -39,8 +39,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training. After %n round it also tags the answer.",
-            "It knew this before training. After %n rounds it also tags the answer.",
+            right[0].rounds, "It knew this before training. After %n round it also marks the answer.",
+            "It knew this before training. After %n rounds it also marks the answer.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -50,7 +50,7 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not tag the answer yet.")
+        return tr("It knows this one, but does not mark the answer yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 

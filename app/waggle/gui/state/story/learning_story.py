@@ -47,18 +47,18 @@ def score_text(state: State, *, brief: bool = False) -> ScoreText:
         return ScoreText(tr("Your model is taking its first test."), detail=test_words(state) or tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
-        words = tr("Your model solves %1 questions of a short test.")
-        shown, began, detail = _count(last), figure(first.right), _early_detail(last)
+        words, count = tr("Your model solves %1 questions of a short test."), _count(last)
+        began, detail = figure(first.right), _early_detail(last)
     else:
-        words = tr("Your model solves %1 new questions.")
-        shown, began, detail = tr("%1 of 100").replace("%1", of_hundred(last)), of_hundred(first), _detail(last)
+        words, count = tr("Your model solves %1 new questions."), tr("%1 of 100").replace("%1", of_hundred(last))
+        began, detail = of_hundred(first), _detail(last)
     if brief:
-        return _with_span(words, shown, detail=detail)
+        return _with_span(words, count, detail=detail)
     if short := _short_test_before(groups):
         words = f"{words} {_began(tr('It began at about %2.'), of_hundred(short))}"
     elif first is not last:
         words = f"{words} {_began(tr('It began at %2.'), began)}"
-    return _with_span(words, shown, detail=detail)
+    return _with_span(words, count, detail=detail)
 
 
 def _began(words: str, figure: str) -> str:
