@@ -19,7 +19,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-LEAST = 150  # pixels of height of the picture, before text scaling
+LEAST, ALONE = 150, 60  # pixels of height of the picture, before text scaling: with peers, and without
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
 
 
@@ -45,7 +45,7 @@ class AvatarRow(PaintedWidget):
 
 
 class PicturePlace(QWidget):
-    """The room of a picture, which asks for none, and shows it from `least` pixels of height on, and `low` below that."""
+    """The room of a picture, which asks for none, and shows it from so many pixels of height on, and `low` below that."""
 
     def __init__(self, picture: QWidget, low: QWidget, least: int) -> None:
         super().__init__()
@@ -55,8 +55,16 @@ class PicturePlace(QWidget):
             each.setMinimumHeight(0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    def show_from(self, least: int) -> None:
+        """Show the picture from so many pixels of height on."""
+        self._least = least
+        self._choose()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._choose()
+
+    def _choose(self) -> None:
         for each, fits in ((self._picture, self.height() >= self._least), (self._low, self.height() < self._least)):
             each.setGeometry(self.rect())
             each.setVisible(fits)
@@ -110,6 +118,7 @@ class SharingCard(QFrame):
         self._is_resting = bool(why_unavailable(state))
         self._show_picture()
         if not self._place.isHidden():
+            self._place.show_from(self._theme.px(LEAST if state.peers else ALONE))
             self._picture.show_state(state, now)
             self._row.show_peers(state.peers.values())
         words = "" if self._is_resting else company_words(state)
