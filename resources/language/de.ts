@@ -717,7 +717,6 @@
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Erste richtige Antwort: %1</translation></message>
-<message><source>First right answer: %1, from %2</source><translation>Erste richtige Antwort: %1, von %2</translation></message>
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
 <message><source>First steps</source><translation>First steps</translation></message>
 <message><source>First steps, suited to %1</source><translation>First steps, passend zu %1</translation></message>
@@ -2560,7 +2559,6 @@
 <message><source>its scores are not the same when it is asked again</source><translation>seine Bewertungen sind nicht dieselben, wenn es noch einmal gefragt wird</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>seine Bewertungen liegen nicht alle zwischen 0 und 1</translation></message>
 <message><source>judging</source><translation>bewertet</translation></message>
-<message><source>learned from %1</source><translation>gelernt von %1</translation></message>
 <message><source>learned from copy %1</source><translation>gelernt von Kopie %1</translation></message>
 <message><source>learning</source><translation>lernt</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local und learning.external können nicht beide 0 sein.</translation></message>
@@ -2636,8 +2634,8 @@
 <message><source>right, but not marked</source><translation>richtig, aber nicht markiert</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
+<message><source>round %1, %2 was right first</source><translation>Runde %1, %2 lag zuerst richtig</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
-<message><source>round %1, from %2</source><translation>Runde %1, von %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>Bei ihm läuft %1, das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>Bei ihm läuft %1, das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren</translation></message>
 <message><source>saved as UTF-16</source><translation>als UTF-16 gespeichert</translation></message>

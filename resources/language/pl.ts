@@ -717,7 +717,6 @@
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
 <message><source>First right answer: %1</source><translation>Pierwsza dobra odpowiedź: %1</translation></message>
-<message><source>First right answer: %1, from %2</source><translation>Pierwsza dobra odpowiedź: %1, od %2</translation></message>
 <message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
 <message><source>First steps</source><translation>First steps</translation></message>
 <message><source>First steps, suited to %1</source><translation>First steps, odpowiedni dla %1</translation></message>
@@ -2560,7 +2559,6 @@
 <message><source>its scores are not the same when it is asked again</source><translation>wyniki są inne przy ponownej ocenie</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>wyniki wychodzą poza zakres od 0 do 1</translation></message>
 <message><source>judging</source><translation>ocenia</translation></message>
-<message><source>learned from %1</source><translation>nauka od: %1</translation></message>
 <message><source>learned from copy %1</source><translation>nauczone od kopii %1</translation></message>
 <message><source>learning</source><translation>uczy się</translation></message>
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local i learning.external nie mogą jednocześnie wynosić 0.</translation></message>
@@ -2636,8 +2634,8 @@
 <message><source>right, but not marked</source><translation>dobrze, ale nie oznaczona</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
+<message><source>round %1, %2 was right first</source><translation>runda %1, pierwszy dobrze: %2</translation></message>
 <message><source>round %1, found by itself</source><translation>runda %1, znalezione samodzielnie</translation></message>
-<message><source>round %1, from %2</source><translation>runda %1, od %2</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>ma %1, czyli nowszą wersję: zaktualizuj to Waggle, aby z nim trenować</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>ma %1, czyli starszą wersję: wymaga aktualizacji, aby trenować z tym Waggle</translation></message>
 <message><source>saved as UTF-16</source><translation>zapisany jako UTF-16</translation></message>

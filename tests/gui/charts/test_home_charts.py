@@ -81,7 +81,7 @@ def test_every_skill_has_a_cell_of_its_own(theme: Theme, qtbot: QtBot, count: in
         assert radius * 0.86 <= centre.x() <= comb.width() - radius * 0.86
         assert radius <= centre.y() <= comb.height() - radius
     assert all((a - b).manhattanLength() > radius for a, b in combinations(centres, 2))
-    assert comb.words_at(centres[0]) == "Skill 0: 0 of 20 right, learned from Brisk Otter"
+    assert comb.words_at(centres[0]) == "Skill 0: 0 of 20 right, Brisk Otter was right first"
     assert (centres[0].x() < comb.width() / 2) == (direction == Qt.LayoutDirection.LeftToRight) or count == 1
 
 

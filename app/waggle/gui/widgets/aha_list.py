@@ -19,10 +19,10 @@ MOST_IN_VIEW = 9  # entries: with more, the list scrolls
 
 
 def aha_cells(aha: Aha) -> tuple[str, str]:
-    """The specialty of a first right answer, and whether it was learned from a peer."""
+    """The specialty of a first right answer, and who was right first, if it was a peer."""
     specialty = tr(one_line(aha.specialty))
     if aha.origin:
-        whose = tr("round %1, from %2").replace("%2", one_line(aha.name) or peer_name("", aha.origin))
+        whose = tr("round %1, %2 was right first").replace("%2", one_line(aha.name) or peer_name("", aha.origin))
     else:
         whose = tr("round %1, found by itself")
     return specialty, whose.replace("%1", figure(round_number(aha.round)))

@@ -20,6 +20,7 @@ from waggle.gui.charts.painted.swarm_graph_layout import (
     FASTEST,
     LONGEST,
     MOST,
+    TALLEST,
     most_active_peers,
     outer_ring,
     place_peers,
@@ -208,7 +209,7 @@ def test_whoever_is_faster_stands_nearer_in_every_direction(width: int, height: 
     """Once, a fast peer above stood farther out, beside the rings, than a slow one to the side."""
     rect = QRectF(0, 0, width, height)
     across, down = outer_ring(rect)
-    assert max(across / down, down / across) <= LONGEST + 1e-9
+    assert 1 / TALLEST - 1e-9 <= across / down <= LONGEST + 1e-9
     crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=20.0 * i) for i in range(10)]
     way = {}
     for placed in place_peers(most_active_peers(crowd, NOW), rect):

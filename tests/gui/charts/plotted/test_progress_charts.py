@@ -130,7 +130,7 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     assert scores.accessibleName().endswith(
         ". First right answer: Chain sum, round 625."
         " First right answer: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 618."
-        " First right answer: Fractions, from Brisk Otter · p, round 617"
+        " Fractions: Brisk Otter · p was right first, round 617"
     )
 
 
@@ -176,7 +176,7 @@ def test_a_low_chart_says_of_an_aha_what_and_a_higher_one_from_whom(
     assert [note.toPlainText() for note, _ in chart._notes] == ["First right answer: Fractions"]
     window.resize(1600, 1400)
     qtbot.waitUntil(lambda: chart.height() > 300)
-    assert [note.toPlainText() for note, _ in chart._notes] == ["First right answer: Fractions, from Brisk Otter · p"]
+    assert [note.toPlainText() for note, _ in chart._notes] == ["Fractions: Brisk Otter · p was right first"]
 
 
 def climbing(swarm: Charter) -> list[AnyEvent]:

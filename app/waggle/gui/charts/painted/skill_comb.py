@@ -35,7 +35,7 @@ def skill_words(skill: Skill) -> str:
         tr(": %1 of %2 right").replace("%1", figure(skill.right)).replace("%2", figure(skill.total)))  # fmt: skip
     if skill.teacher is None:
         return words
-    taught = tr("learned from %1").replace("%1", skill.teacher) if skill.teacher else tr("found by itself")
+    taught = tr("%1 was right first").replace("%1", skill.teacher) if skill.teacher else tr("found by itself")
     return f"{words}, {taught}"
 
 

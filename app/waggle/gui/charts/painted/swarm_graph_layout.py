@@ -23,7 +23,7 @@ NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer a
 NAME_HIGH = 18  # pixels of a name above or below its peer
 NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
 LOWEST = 48.0  # pixels: half of the rings' height at least
-LONGEST = 4.0  # times as long as wide: the rings at most
+LONGEST, TALLEST = 4.0, 1.4  # times as wide as high, and as high as wide: the rings at most
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
 LARGEST, SMALLER, AROUND = 13.0, 11.0, 4.0  # pixels: radius of an avatar, where there is little room, and the outline around it
 
@@ -65,7 +65,7 @@ def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
     if named:
         across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM - BESIDE_NAME))
         down = max(LOWEST, min(down, rect.height() / 2 - LARGEST - NAME_HIGH))
-    return min(across, LONGEST * down), min(down, LONGEST * across)
+    return min(across, LONGEST * down), min(down, TALLEST * across)
 
 
 def ring_of(reach: float, outer: tuple[float, float]) -> tuple[float, float]:

@@ -284,7 +284,7 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 
 def _aha_mark(aha: Aha, x: float, number: int) -> EventMark:
     specialty, short = tr(one_line(aha.specialty)), tr("First right answer: %1")
-    words = tr("First right answer: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
+    words = tr("%1: %2 was right first").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
     return EventMark(
         x, words.replace("%1", specialty), round_number(aha.round), short.replace("%1", specialty), number, bool(aha.origin)
     )
