@@ -129,7 +129,7 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     assert all(plot.contains(box) for box in boxes)
     assert scores.accessibleName().endswith(
         ". First right answer: Chain sum, round 625."
-        " First right answer: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 618."
+        " <b>Sums</b>: Immeasurably Thoughtful Hippopotamus · q was right first, round 618."
         " Fractions: Brisk Otter · p was right first, round 617"
     )
 
