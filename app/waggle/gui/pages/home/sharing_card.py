@@ -19,7 +19,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-LEAST, ALONE = 150, 60  # pixels of height of the picture, before text scaling: with peers, and without
+ALONE, FOR_A_PEER, LEAST = 60, 9, 150  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
 
 
@@ -118,7 +118,7 @@ class SharingCard(QFrame):
         self._is_resting = bool(why_unavailable(state))
         self._show_picture()
         if not self._place.isHidden():
-            self._place.show_from(self._theme.px(LEAST if state.peers else ALONE))
+            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(state.peers))))
             self._picture.show_state(state, now)
             self._row.show_peers(state.peers.values())
         words = "" if self._is_resting else company_words(state)
