@@ -13,6 +13,7 @@ from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
 PEERS = {name: PeerInfo(id=name, name=name, connection="direct") for name in ("first", "second", "third")}
+CROWD = {f"p{number}": PeerInfo(id=f"p{number}", name=f"Peer {number}", connection="direct") for number in range(12)}
 RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PEERS)
 
 
@@ -21,7 +22,9 @@ RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PE
     ("state", "high", "pictured", "listed"),
     [
         (RUNNING, 560, True, False),
-        (RUNNING, 290, False, True),
+        (RUNNING, 290, True, False),
+        (replace(RUNNING, peers=CROWD), 290, False, True),
+        (replace(RUNNING, peers={}), 290, True, False),
         (replace(RUNNING, phase="problem"), 560, False, False),
     ],
 )

@@ -131,9 +131,9 @@ def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
     assert [level(answers, 10_000) for answers in (0, 1, 40, 10_000)] == [0, 1, 2, 4]
 
 
-def test_an_aha_says_from_whom_it_came() -> None:
+def test_an_aha_says_who_was_right_first() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
-    assert aha_cells(learned) == ("Logic", "round 42, from Brisk Otter")
+    assert aha_cells(learned) == ("Logic", "round 42, Brisk Otter was right first")
     assert aha_cells(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 4, found by itself"
 
 
