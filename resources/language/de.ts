@@ -2458,6 +2458,7 @@
 <message><source>could not be judged</source><translation>nicht zu bewerten</translation></message>
 <message><source>cut off</source><translation>abgeschnitten</translation></message>
 <message><source>damaged: %1</source><translation>beschädigt: %1</translation></message>
+<message><source>dashed: a relay</source><translation>gestrichelt: Relais</translation></message>
 <message><source>does not name one swarm</source><translation>nennt nicht genau einen Schwarm</translation></message>
 <message><source>done</source><translation>erledigt</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
@@ -2586,7 +2587,6 @@
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>nennt ein Gateway ohne gültige Adresse, eines doppelt oder mehr als %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>nennt einen Seed ohne gültige Adresse</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nennt keinen Seed, einen doppelt oder mehr als %1</translation></message>
-<message><source>nearer: faster, dashed: a relay</source><translation>nah: schnell, gestrichelt: Relais</translation></message>
 <message><source>no answer</source><translation>keine Antwort</translation></message>
 <message><source>no answer tag</source><translation>kein Antwort-Tag</translation></message>
 <message><source>no answer within %1 s of work</source><translation>keine Antwort nach %1 s Arbeit</translation></message>
@@ -2667,6 +2667,7 @@
 <message><source>the gateway is full</source><translation>das Gateway ist voll</translation></message>
 <message><source>the header of %1 is too large</source><translation>der Kopf von %1 ist zu groß</translation></message>
 <message><source>the messages are not JSON</source><translation>die Nachrichten sind kein JSON</translation></message>
+<message><source>the newest %1 of %2</source><translation>die neuesten %1 von %2</translation></message>
 <message><source>the note of port and secret is damaged</source><translation>die Notiz von Port und Geheimnis ist beschädigt</translation></message>
 <message><source>the picture could not be written</source><translation>das Bild ließ sich nicht schreiben</translation></message>
 <message><source>the question</source><translation>die Frage</translation></message>

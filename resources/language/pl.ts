@@ -2458,6 +2458,7 @@
 <message><source>could not be judged</source><translation>nie udało się ocenić</translation></message>
 <message><source>cut off</source><translation>ucięte</translation></message>
 <message><source>damaged: %1</source><translation>uszkodzone: %1</translation></message>
+<message><source>dashed: a relay</source><translation>przerywane: przekaźnik</translation></message>
 <message><source>does not name one swarm</source><translation>nie wskazuje jednego roju</translation></message>
 <message><source>done</source><translation>gotowe</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
@@ -2586,7 +2587,6 @@
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>podaje bramę bez prawidłowego adresu, jedną dwa razy lub więcej niż %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>podaje węzeł startowy bez prawidłowego adresu</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nie podaje węzła startowego, podaje jeden dwa razy lub więcej niż %1</translation></message>
-<message><source>nearer: faster, dashed: a relay</source><translation>bliżej: szybciej, przerywana: przekaźnik</translation></message>
 <message><source>no answer</source><translation>brak odpowiedzi</translation></message>
 <message><source>no answer tag</source><translation>brak znacznika</translation></message>
 <message><source>no answer within %1 s of work</source><translation>brak odpowiedzi po %1 s pracy</translation></message>
@@ -2667,6 +2667,7 @@
 <message><source>the gateway is full</source><translation>brama jest pełna</translation></message>
 <message><source>the header of %1 is too large</source><translation>nagłówek %1 jest za duży</translation></message>
 <message><source>the messages are not JSON</source><translation>wiadomości nie są w formacie JSON</translation></message>
+<message><source>the newest %1 of %2</source><translation>najnowsze: %1 z %2</translation></message>
 <message><source>the note of port and secret is damaged</source><translation>notatka z portem i sekretem jest uszkodzona</translation></message>
 <message><source>the picture could not be written</source><translation>nie udało się zapisać obrazu</translation></message>
 <message><source>the question</source><translation>pytanie</translation></message>

@@ -104,7 +104,7 @@ class AhaList(QListWidget):
     def show_in(self, height: int) -> int:
         """Show as many whole entries as fit in so many pixels, and return how many; one scrolls to the others."""
         self._is_fitted, high = True, max(1, self.sizeHintForRow(0))
-        around = self.height() - self.viewport().height()
+        around = max(0, self.height() - self.viewport().height())
         entries = max(0, min(self.count(), (height - around) // high))
         self.setFixedHeight(entries * high + around)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

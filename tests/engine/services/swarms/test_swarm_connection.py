@@ -140,7 +140,7 @@ def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_a
         event = swarm_connection.event_from_news(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
         assert ("taught nothing" in standing_text(event.peer, 0.0)) is taught_nothing
-        assert ("your model used 30 of its 40 examples" in standing_text(event.peer, 0.0)) is not taught_nothing
+        assert ("Used 30 of its 40 examples." in standing_text(event.peer, 0.0)) is not taught_nothing
 
 
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:

@@ -4,11 +4,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
-from waggle.gui.widgets.layout import column, frame
+from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 
@@ -28,7 +28,8 @@ class FirstAnswersCard(QWidget):
         self._list = AhaList(theme)
         self._list.chosen.connect(lambda _aha: self.progress_wanted.emit())
         self._title = text(theme, tr("First right answers"), "heading")
-        self._box = column(self._title, self._list, None, margins=(PAD, PAD - 4, PAD, PAD - 4))
+        self._part = text(theme, "", "small", "soft")
+        self._box = column(row(self._title, None, self._part), self._list, None, margins=(PAD, PAD - 4, PAD, PAD - 4))
         self._card = frame("card", self._box)
         self._card.setParent(self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -44,5 +45,8 @@ class FirstAnswersCard(QWidget):
     def _fit(self) -> None:
         around = 2 * (PAD - 4) + self._title.sizeHint().height() + self._box.spacing()
         entries = self._list.show_in(self.height() - around)
+        ahas = self._list.count()
+        words = tr("the newest %1 of %2").replace("%1", figure(entries)).replace("%2", figure(ahas))
+        self._part.setText(words if 0 < entries < ahas else "")
         self._card.setGeometry(self.rect())
-        self._card.setVisible(entries >= min(LEAST, max(1, self._list.count())))
+        self._card.setVisible(entries >= min(LEAST, max(1, ahas)))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state.story.learning_story import INVITE, Sharing, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
@@ -19,7 +19,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-ALONE, FOR_A_PEER, LEAST = 60, 9, 150  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
+ALONE, FOR_A_PEER, LEAST = 60, 10, 180  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
 
 
@@ -39,9 +39,17 @@ class AvatarRow(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
-        for number, (identity, gone) in enumerate(self._peers[: int(place.width()) // apart]):
+        room = int(place.width()) // apart
+        fitting = self._peers if len(self._peers) <= room else self._peers[: room - 1]
+        for number, (identity, gone) in enumerate(fitting):
             centre = QPointF(place.left() + radius + number * apart, place.center().y())
             draw_avatar(painter, self.theme, identity, centre, radius, gone=gone)
+        if len(fitting) < len(self._peers):
+            rest = place.adjusted(len(fitting) * apart, 0, 0, 0)
+            painter.setFont(self.theme.font("small"))
+            painter.setPen(self.theme.colour("text_soft"))
+            align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(rest, align, f"+{figure(len(self._peers) - len(fitting))}")
 
 
 class PicturePlace(QWidget):

@@ -13,7 +13,7 @@ from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.state import State
 
-BAR_WIDE = 320  # pixels, before text scaling
+BAR_WIDE, WORDS_WIDE = 320, 620  # pixels, before text scaling
 AROUND, BETWEEN = 24, 10  # pixels
 
 
@@ -30,13 +30,14 @@ class NothingYet(QFrame):
         self.test, self.when = text(theme, "", "small", "soft"), text(theme, "", "body", "soft", wrap=True)
         for words in (self.says, self.test, self.when):
             words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.when.setMaximumWidth(theme.px(WORDS_WIDE))  # a longer line is hard to read
         self.bar = PartBar(tr("Questions answered"))
         self.bar.setFixedWidth(theme.px(BAR_WIDE))
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(self.example_wanted)
         self.setLayout(
             column(
-                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4, self.when, 4,
+                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4, row(None, (self.when, 1000), None), 4,
                 row(None, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
             )
         )  # fmt: skip

@@ -43,7 +43,7 @@ class LivePage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
-        self._retry = Button(theme, tr("Try again"), "primary", "play")
+        self._retry = Button(theme, tr("Try again"), icon="play")
         self._retry.clicked.connect(context.requests.engine_start)
         self.stage, self.answers = StageView(theme), AllAnswers(theme)
         self.stage.choice_changed.connect(self._redraw)
@@ -152,7 +152,8 @@ class LivePage(Page):
 
     def _empty_words(self) -> str:
         if self._state.phase == "problem":
-            return tr("Questions and answers appear here when training runs again.")
+            words = tr("Questions and answers appear here when training runs again.")
+            return " ".join(filter(None, (tr(sentence(self._state).detail), words)))
         if self._state.phase == "preparing":
             return tr("Questions and answers appear here as soon as the first round begins.")
         if not self._state.round:

@@ -154,7 +154,7 @@ class Legend(QWidget):
             ElidedLabel(theme, tr("a peer's example, coming in"), "caption", "text_soft"),
         )
         self._cell = LegendCell(theme, mine=False)
-        self._words = ElidedLabel(theme, tr("nearer: faster, dashed: a relay"), "caption", "text_faint")
+        self._words = ElidedLabel(theme, tr("dashed: a relay"), "caption", "text_faint")
         self._cell.hide()
         kinds = (row(LegendCell(theme, mine=True), out, gap=4), row(LegendCell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
