@@ -108,7 +108,6 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 nennt eine Stufe von %2, deren Antworten falsch sind.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 nennt eine Revision.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 braucht noch %2, und die Festplatte hat %3 frei.</translation></message>
-<message><source>%1 needs its licence accepted</source><translation>Für %1 muss die Lizenz angenommen werden</translation></message>
 <message><source>%1 of %2</source><translation>%1 von %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 von %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist anders: "%5".</translation></message>
@@ -118,12 +117,12 @@
 <message><source>%1 of %2 core</source><translation>%1 von %2 Kern</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 downloaded</source><translation>%1 von %2 geladen</translation></message>
+<message><source>%1 of %2 first right answers</source><translation>Erstmals richtig: %1 von %2</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 von %2 neuen Fragen richtig, gestellt nach dieser Runde</translation></message>
 <message><source>%1 of %2 questions answered.</source><translation>%1 von %2 Fragen beantwortet.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
-<message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
 <message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>%1 von %n Tipp war richtig.</numerusform><numerusform>%1 von %n Tipps waren richtig.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 von 100 weniger als allein</translation></message>
@@ -222,7 +221,7 @@
 <message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n eigener Frage</numerusform><numerusform>%n eigenen Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n doppelt</numerusform><numerusform>%n doppelt</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n Runde</numerusform><numerusform>%n Runden</numerusform></translation></message>
-<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde geübt</numerusform><numerusform>%n Runden geübt</numerusform></translation></message>
+<message numerus="yes"><source>%n rounds trained here</source><translation><numerusform>%n Runde trainiert</numerusform><numerusform>%n Runden trainiert</numerusform></translation></message>
 <message numerus="yes"><source>%n rules can't be checked on this computer, so they're ignored.</source><translation><numerusform>%n Regel lässt sich hier nicht prüfen und gilt nicht.</numerusform><numerusform>%n Regeln lassen sich hier nicht prüfen und gelten nicht.</numerusform></translation></message>
 <message numerus="yes"><source>%n settings</source><translation><numerusform>%n Option</numerusform><numerusform>%n Optionen</numerusform></translation></message>
 <message numerus="yes"><source>%n specialties chosen</source><translation><numerusform>%n Fachgebiet gewählt</numerusform><numerusform>%n Fachgebiete gewählt</numerusform></translation></message>
@@ -237,8 +236,8 @@
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, %1 unbekannte Zeilen übersprungen</translation></message>
+<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dank anderer</numerusform><numerusform>, %n dank anderer</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
-<message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
@@ -246,6 +245,7 @@
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
 <message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Die Engine läuft auf einem anderen Computer. Führe dies dort in einem Terminal aus, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
 <message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 Tokens für den Starter. Bei anderen Modellen misst Waggle, wie viele ihre Antworten brauchen.</translation></message>
+<message><source>25 holds for the starter alone: other models are then tested by time.</source><translation>25 gilt nur für den Starter: Andere Modelle werden dann nach Zeit geprüft.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
@@ -296,10 +296,11 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Etwa %1 Antworten/Std., %2 von %3 GB</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten/Std., %2 von %3 GB RAM</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
+<message><source>Accept the licence of %1 first</source><translation>Nimm zuerst die Lizenz von %1 an</translation></message>
 <message><source>Access token</source><translation>Zugriffstoken</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Adapter (LoRA) werden</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Adapter (LoRA) werden über Schichten in 4 Bit</translation></message>
@@ -391,6 +392,7 @@
 <message><source>Ask for the invite again: it was probably damaged.</source><translation>Bitte noch einmal um die Einladung: Sie wurde wohl beschädigt.</translation></message>
 <message><source>Ask for the link again, and copy it whole.</source><translation>Bitte noch einmal um den Link, und kopiere ihn vollständig.</translation></message>
 <message><source>Ask it in another way</source><translation>Anders fragen</translation></message>
+<message><source>Ask me the first time</source><translation>Beim ersten Mal fragen</translation></message>
 <message><source>Ask more questions a round</source><translation>Mehr Fragen je Runde</translation></message>
 <message><source>Ask the model</source><translation>Das Modell fragen</translation></message>
 <message><source>Ask the router to let others in</source><translation>Den Router bitten, andere hereinzulassen</translation></message>
@@ -680,6 +682,7 @@
 <message><source>Examples of peers from which your model learned</source><translation>Beispiele von Peers, aus denen dein Modell gelernt hat</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
+<message><source>Except for the starter</source><translation>Außer beim Starter</translation></message>
 <message><source>Expect it to be wrong more often than right.</source><translation>Meist wird es dort noch falschliegen.</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Exportiere sie als JSON-Zeilen oder CSV.</translation></message>
@@ -728,12 +731,13 @@
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
+<message><source>For computers with more memory</source><translation>Für Computer mit mehr Arbeitsspeicher</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
 <message><source>For example</source><translation>Zum Beispiel</translation></message>
 <message><source>For example when training stops, or waits for you.</source><translation>Zum Beispiel, wenn das Training stehen bleibt oder auf dich wartet.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
 <message><source>For networks that only let the web through. Separated by commas.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
-<message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
+<message><source>For saved states and models. At the limit, the oldest are deleted, but never the newest good state.</source><translation>Für gespeicherte Stände und Modelle. An der Grenze werden die ältesten gelöscht, nie aber der neueste gute Stand.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Für jemanden, der helfen kann. Namen, Adressen, Peers und Ordner sind ausgelassen; lies ihn zuerst.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Für die Runden von jetzt an.</translation></message>
 <message><source>For your account on this computer.</source><translation>Für dein Konto auf diesem Computer.</translation></message>
@@ -801,7 +805,7 @@
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
 <message><source>How models compare</source><translation>Modelle im Vergleich</translation></message>
 <message><source>How much</source><translation>Wie viel</translation></message>
-<message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
+<message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Wie richtige und falsche Antworten das Modell ändern.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
@@ -810,10 +814,11 @@
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
+<message><source>If a router blocks them, other computers pass the connection on.</source><translation>Blockiert sie ein Router, reichen andere Computer die Verbindung weiter.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Wenn ein Screenreader läuft, einmal je Minute.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Wenn du sie gemessen hast. Sonst werden sie geschätzt; die Seite Du zeigt, wie.</translation></message>
+<message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Wenn du sie gemessen hast. Sonst schätzt Waggle sie, wie unter „Du“ gezeigt.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
@@ -883,12 +888,12 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also marks the answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es auch die Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es auch die Antwort.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es das auch als Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es das auch als Antwort.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows this one, but does not mark the answer yet.</source><translation>Es weiß diese Antwort, markiert sie aber noch nicht.</translation></message>
+<message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Es weiß das, markiert es aber noch nicht als seine Antwort.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
@@ -914,8 +919,8 @@
 <message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Es nimmt nur einen Teil des Prozessors. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
-<message><source>It trains on</source><translation>Er übt</translation></message>
-<message><source>It tries</source><translation>Es versucht</translation></message>
+<message><source>It trains on</source><translation>Trainiert wird</translation></message>
+<message><source>It tries</source><translation>Es probiert</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Er benutzt reasoning-gym %1, dieses Waggle %2.</translation></message>
 <message><source>It waits once a day took %1.</source><translation>Es wartet, sobald ein Tag %1 gebraucht hat.</translation></message>
@@ -1120,10 +1125,11 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB, %2 GB may be used</source><translation>Braucht %1 GB, %2 GB sind erlaubt</translation></message>
+<message><source>Needs %1 GB of memory. Waggle may use %2 GB.</source><translation>Braucht %1 GB RAM. Waggle darf %2 GB nutzen.</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
+<message><source>Never connect directly: everything goes through a gateway.</source><translation>Nie direkt verbinden: Alles läuft über ein Gateway.</translation></message>
 <message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
@@ -1238,7 +1244,7 @@
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
-<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Bei %1 neuen Fragen lag Teilen %2-mal richtig und allein %3-mal.</translation></message>
+<message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Bei %1 neuen Fragen lagen die Kopien, die teilen, %2-mal richtig, die anderen %3-mal.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
@@ -1337,7 +1343,7 @@
 <message><source>Power and heat</source><translation>Strom und Wärme</translation></message>
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
-<message><source>Preparing</source><translation>Bereitet vor</translation></message>
+<message><source>Preparing</source><translation>Vorbereitung</translation></message>
 <message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
 <message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
 <message><source>Preparing the model</source><translation>Modell wird vorbereitet</translation></message>
@@ -1489,7 +1495,6 @@
 <message><source>See who was first</source><translation>Wer war zuerst?</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
-<message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
 <message><source>Sep</source><translation>Sep</translation></message>
@@ -1515,7 +1520,7 @@
 <message><source>Share of the graphics processor</source><translation>Anteil des Grafikprozessors</translation></message>
 <message><source>Share of the processor's time</source><translation>Anteil der Prozessorzeit</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Anteil an den Fragen je Fachgebiet</translation></message>
-<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, labelled as human, and they cannot be taken back.</source><translation>Deine Antworten ab jetzt teilen? Andere Modelle lernen daraus. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet, und sie lassen sich nicht zurücknehmen.</translation></message>
 <message><source>Shared</source><translation>Geteilt</translation></message>
 <message><source>Shared with the swarm</source><translation>Mit dem Schwarm geteilt</translation></message>
 <message><source>Sharing</source><translation>Teilt</translation></message>
@@ -1599,7 +1604,6 @@
 <message><source>Statements about themselves</source><translation>Aussagen über sich selbst</translation></message>
 <message><source>Status page and gateway</source><translation>Statusseite und Gateway</translation></message>
 <message><source>Stay here</source><translation>Bleiben hier</translation></message>
-<message><source>Stay here, until asked</source><translation>Bleiben hier, bis gefragt wird</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation>Geschlossen in der Menüleiste bleiben</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Geschlossen im Infobereich bleiben</translation></message>
 <message><source>Step %1 of %2</source><translation>Schritt %1 von %2</translation></message>
@@ -1783,12 +1787,12 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Die Liste der Schwärme %1 lässt sich nicht beiseitelegen.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Die Liste der Schwärme %1 ist beschädigt.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Die Liste der Schwärme lässt sich nicht schreiben: %1.</translation></message>
-<message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme ist weg; Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
-<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Die Liste der Schwärme war beschädigt. Waggle hat sie aus anderen Dateien neu angelegt.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Die Liste der Versionen ist nicht zu erreichen.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Die Liste der Versionen lässt sich nicht lesen.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Die Liste der Versionen ist nicht von den Machern von Waggle unterschrieben; sie wurde nicht beachtet.</translation></message>
 <message><source>The list of versions is too long to be one.</source><translation>Die Liste der Versionen ist zu lang, um eine zu sein.</translation></message>
+<message><source>The list of your swarms was damaged. Waggle restored it from other files.</source><translation>Die Liste deiner Schwärme war beschädigt. Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
+<message><source>The list of your swarms was gone. Waggle restored it from other files.</source><translation>Die Liste deiner Schwärme war weg. Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
 <message><source>The local network cannot be searched: %1.</source><translation>Das lokale Netz lässt sich nicht durchsuchen: %1.</translation></message>
 <message><source>The log has the details.</source><translation>Einzelheiten stehen im Protokoll.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Die längste Frage hat %1 Zeichen, die längste Antwort %2.</translation></message>
@@ -1969,7 +1973,6 @@
 <message><source>This computer only</source><translation>Nur dieser Computer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Dieser Computer nimmt nur über Gateways teil, und keines ist angegeben.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Dieser Computer nimmt nur über Gateways teil, und diese Einladung nennt keines.</translation></message>
-<message><source>This computer then calls no peers itself.</source><translation>Dieser Computer verbindet sich dann selbst mit keinem anderen.</translation></message>
 <message><source>This computer was chosen to be alone.</source><translation>Dieser Computer soll allein bleiben.</translation></message>
 <message><source>This computer's clock and that of another one differ by %1: one of the two is wrong.</source><translation>Die Uhr dieses Computers und die eines anderen unterscheiden sich um %1: Eine von beiden geht falsch.</translation></message>
 <message><source>This computer's clock is %1 fast.</source><translation>Die Uhr dieses Computers geht %1 vor.</translation></message>
@@ -2027,7 +2030,7 @@
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Wer antwortet, kann nicht mit diesem Waggle trainieren: Die Seite Peers sagt, warum. Du trainierst allein.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Über ein Gateway: Dieser Computer verbindet sich mit niemandem direkt. Dein Beitrag zählt genauso.</translation></message>
 <message><source>Through a relay: your router blocks calls. Your part counts all the same.</source><translation>Über ein Relais: Dein Router blockiert Verbindungen. Dein Beitrag zählt genauso.</translation></message>
-<message><source>Through seeds</source><translation>Über Seeds</translation></message>
+<message><source>Through other computers</source><translation>Über andere Computer</translation></message>
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
 <message><source>Time (s)</source><translation>Zeit (s)</translation></message>
@@ -2047,6 +2050,7 @@
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
 <message><source>Train %1 instead of Waggle's tiny starter</source><translation>%1 trainieren statt des winzigen Starters von Waggle</translation></message>
+<message><source>Train alone</source><translation>Allein trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
 <message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
@@ -2093,8 +2097,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Zwei Übungsschwärme auf diesem Computer; einer von ihnen teilt</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
-<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell und demselben Zufall. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
-<message><source>Unless it is the starter</source><translation>Außer beim Starter</translation></message>
+<message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
 <message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Wenn du nichts wählst, wird jede Form einmal probiert und die mit den meisten lesbaren Antworten genommen.</translation></message>
 <message><source>Unlikely words count more</source><translation>Unwahrscheinliche Wörter zählen mehr</translation></message>
 <message><source>Unlimited</source><translation>Unbegrenzt</translation></message>
@@ -2217,7 +2220,7 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>Was dort gelernt wurde, ergibt Antworten, die keine Zahlen sind.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Was mitgeschrieben wurde, für jemanden, der hilft.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>Was zu sehen war, bleibt bis zum nächsten Wettlauf hier.</translation></message>
-<message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
+<message><source>What you answer on Try it may teach other models. Everybody can read it, labelled as human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
@@ -2263,7 +2266,6 @@
 <message><source>Why?</source><translation>Warum?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Fenster und Engine müssen von derselben Version sein.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Dein Modell bekam für %1 davon im Mittel %2 von 1. Beste Antwort:</translation></message>
-<message><source>With 25, models other than the starter are tested by the clock instead.</source><translation>Bei 25 werden andere Modelle als der Starter stattdessen nach der Uhr geprüft.</translation></message>
 <message><source>With more than one, each step learns from a part of the examples.</source><translation>Bei mehr als einem lernt jeder Schritt aus einem Teil der Beispiele.</translation></message>
 <message><source>With peers</source><translation>Mit Peers</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Bei so wenigen Fragen können es in Wirklichkeit %1 bis %2 von 100 sein. Ein voller Test folgt.</translation></message>
@@ -2334,15 +2336,15 @@
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
 <message><source>Your answer first, if you like. It stays on this computer.</source><translation>Erst deine Antwort, wenn du magst. Sie bleibt auf diesem Computer.</translation></message>
-<message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
-<message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
+<message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
+<message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Dein Computer hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Deine Engine läuft auf %1. Dort macht `waggle swarm create --questions FILE` aus einer Datei einen Schwarm.</translation></message>
 <message><source>Your files</source><translation>Deine Dateien</translation></message>
-<message><source>Your files, your real name, the model itself, and what you type, unless you choose to share your answers.</source><translation>Deine Dateien, dein echter Name, das Modell selbst und was du tippst, außer du teilst deine Antworten.</translation></message>
+<message><source>Your files, your real name, the model itself, and what you write to it in a chat.</source><translation>Deine Dateien, dein echter Name, das Modell selbst und was du ihm im Gespräch schreibst.</translation></message>
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Auch dein Schlüssel ist gewählt: Ohne Sicherung kann niemand je wieder du sein.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Dein Schlüssel. Ohne ihn oder eine Sicherung kann niemand wieder du sein.</translation></message>
 <message><source>Your message</source><translation>Deine Nachricht</translation></message>
@@ -2375,7 +2377,7 @@
 <message><source>Your model's answers</source><translation>Antworten deines Modells</translation></message>
 <message><source>Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of your own where you choose to share them.</source><translation>Antworten deines Modells als Klartext, ein erfundener Name und ein öffentlicher Schlüssel, deine Netzadresse für die, denen du begegnest, und eigene Antworten, wo du sie teilen willst.</translation></message>
 <message><source>Your model's answers to an exam</source><translation>Antworten deines Modells auf eine Prüfung</translation></message>
-<message><source>Your model's answers, and yours, marked human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
+<message><source>Your model's answers, and yours, labelled as human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
@@ -2383,7 +2385,7 @@
 <message><source>Your network address, to peers you meet</source><translation>Deine Netzadresse, an Peers, denen du begegnest</translation></message>
 <message><source>Your own</source><translation>Eigene</translation></message>
 <message><source>Your own answer</source><translation>Deine eigene Antwort</translation></message>
-<message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
+<message><source>Your own answer, shared and labelled as human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
 <message><source>Your own answers</source><translation>Deine eigenen Antworten</translation></message>
 <message><source>Your own model is not affected.</source><translation>Dein eigenes Modell ist nicht betroffen.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Eigene Watt, einen Preis und ein Tagesbudget wählst du in den Optionen.</translation></message>
@@ -2440,6 +2442,7 @@
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
 <message><source>as a trend</source><translation>als Trend</translation></message>
 <message><source>as a trend, stopped after round %1</source><translation>als Trend, abgebrochen nach Runde %1</translation></message>
+<message><source>as a trend; the result is from new questions</source><translation>als Trend; Ergebnis aus neuen Fragen</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
@@ -2607,7 +2610,7 @@
 <message><source>not the answer sheet that was named</source><translation>nicht der angekündigte Antwortbogen</translation></message>
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
-<message><source>not trained here yet</source><translation>ungeübt</translation></message>
+<message><source>not trained here yet</source><translation>noch nicht trainiert</translation></message>
 <message><source>nothing from peers</source><translation>nichts von Peers</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>

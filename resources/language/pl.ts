@@ -108,7 +108,6 @@
 <message><source>%1 names a level of %2 with false answers.</source><translation>%1 wskazuje poziom %2 z błędnymi odpowiedziami.</translation></message>
 <message><source>%1 names a revision.</source><translation>%1 wskazuje rewizję.</translation></message>
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 potrzebuje jeszcze %2, a na dysku wolne jest %3.</translation></message>
-<message><source>%1 needs its licence accepted</source><translation>%1 wymaga przyjęcia licencji</translation></message>
 <message><source>%1 of %2</source><translation>%1 z %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 z %2 MB</translation></message>
 <message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 z %2 odpowiedzi to %3; w wierszu %4 jest inaczej: „%5”.</translation></message>
@@ -118,12 +117,12 @@
 <message><source>%1 of %2 core</source><translation>%1 z %2 rdzenia</translation></message>
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 downloaded</source><translation>pobrano %1 z %2</translation></message>
+<message><source>%1 of %2 first right answers</source><translation>Pierwsze dobre: %1 z %2</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 new questions right, asked after this round</source><translation>%1 z %2 nowych pytań dobrze, zadanych po tej rundzie</translation></message>
 <message><source>%1 of %2 questions answered.</source><translation>Odpowiedzi: %1 z %2 pytań.</translation></message>
 <message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
-<message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
 <message numerus="yes"><source>%1 of %n guesses were right.</source><translation><numerusform>Trafny %1 z %n typu.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform><numerusform>Trafne: %1 z %n typów.</numerusform></translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 na 100 mniej niż samodzielnie</translation></message>
@@ -237,8 +236,8 @@
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, pominięte nieznane wiersze: %1</translation></message>
+<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
-<message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
@@ -246,6 +245,7 @@
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Silnik działa na innym komputerze. Uruchom tam to polecenie w terminalu i wklej token dostępu tego konta:</translation></message>
 <message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 tokeny dla startera. Przy innych modelach Waggle mierzy, ilu potrzebują ich odpowiedzi.</translation></message>
+<message><source>25 holds for the starter alone: other models are then tested by time.</source><translation>25 dotyczy tylko startera: inne modele są wtedy sprawdzane co pewien czas.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -296,10 +296,11 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB</source><translation>Ok. %1 odpowiedzi/godz., %2 z %3 GB</translation></message>
+<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
+<message><source>Accept the licence of %1 first</source><translation>Najpierw zaakceptuj licencję %1</translation></message>
 <message><source>Access token</source><translation>Token dostępu</translation></message>
 <message><source>Adapters (LoRA) are trained</source><translation>Trening adapterów (LoRA)</translation></message>
 <message><source>Adapters (LoRA) are trained over layers in 4 bits</source><translation>Trening adapterów (LoRA) na warstwach 4-bitowych</translation></message>
@@ -391,6 +392,7 @@
 <message><source>Ask for the invite again: it was probably damaged.</source><translation>Poproś o zaproszenie jeszcze raz: pewnie się uszkodziło.</translation></message>
 <message><source>Ask for the link again, and copy it whole.</source><translation>Poproś o link jeszcze raz i skopiuj go w całości.</translation></message>
 <message><source>Ask it in another way</source><translation>Pytaj inaczej</translation></message>
+<message><source>Ask me the first time</source><translation>Zapytaj za pierwszym razem</translation></message>
 <message><source>Ask more questions a round</source><translation>Więcej pytań na rundę</translation></message>
 <message><source>Ask the model</source><translation>Zapytaj model</translation></message>
 <message><source>Ask the router to let others in</source><translation>Poproś router, by wpuszczał innych</translation></message>
@@ -415,7 +417,7 @@
 <message><source>Back</source><translation>Wstecz</translation></message>
 <message><source>Back up</source><translation>Utwórz kopię</translation></message>
 <message><source>Back up your identity</source><translation>Utwórz kopię swojej tożsamości</translation></message>
-<message><source>Balanced</source><translation>Zrównoważony</translation></message>
+<message><source>Balanced</source><translation>Zrównoważone</translation></message>
 <message><source>Base conversion</source><translation>Systemy liczbowe</translation></message>
 <message><source>Become %1</source><translation>Przyjmij tożsamość %1</translation></message>
 <message><source>Before any training</source><translation>Przed treningiem</translation></message>
@@ -680,6 +682,7 @@
 <message><source>Examples of peers from which your model learned</source><translation>Przykłady peerów, z których twój model się uczył</translation></message>
 <message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
 <message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
+<message><source>Except for the starter</source><translation>Z wyjątkiem startera</translation></message>
 <message><source>Expect it to be wrong more often than right.</source><translation>Na razie częściej będzie się mylić.</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
 <message><source>Export it as JSON lines or CSV.</source><translation>Wyeksportuj go jako JSON lines lub CSV.</translation></message>
@@ -728,12 +731,13 @@
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; do tego czasu trenujesz bez innych.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
+<message><source>For computers with more memory</source><translation>Dla komputerów z większą pamięcią</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
 <message><source>For example</source><translation>Na przykład</translation></message>
 <message><source>For example when training stops, or waits for you.</source><translation>Na przykład gdy trening się zatrzyma albo czeka na Ciebie.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that only let the web through. Separated by commas.</source><translation>Dla sieci, które przepuszczają tylko WWW. Oddzielone przecinkami.</translation></message>
-<message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
+<message><source>For saved states and models. At the limit, the oldest are deleted, but never the newest good state.</source><translation>Na zapisane stany i modele. Po osiągnięciu limitu usuwane są najstarsze, ale nigdy najnowszy dobry stan.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Dla kogoś, kto może pomóc. Pominięto nazwy, adresy, peery i foldery; najpierw go przeczytaj.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Dla rund od teraz.</translation></message>
 <message><source>For your account on this computer.</source><translation>Dla Twojego konta na tym komputerze.</translation></message>
@@ -752,7 +756,7 @@
 <message><source>From the model hub, for every home of yours.</source><translation>Z huba modeli, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Z Twojego pliku. Dostają go wszyscy w roju; Waggle nie sprawdził jego pytań i odpowiedzi.</translation></message>
 <message><source>Frozen</source><translation>Wstrzymane</translation></message>
-<message><source>Full</source><translation>Pełny</translation></message>
+<message><source>Full</source><translation>Pełne</translation></message>
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>Pliki GGUF wymagają pakietu gguf, a nie jest on zainstalowany.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF nie ma nazwy dla %1.</translation></message>
 <message><source>Game of Life</source><translation>Gra w życie</translation></message>
@@ -801,7 +805,7 @@
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
 <message><source>How much</source><translation>Ile</translation></message>
-<message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
+<message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
@@ -810,10 +814,11 @@
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
+<message><source>If a router blocks them, other computers pass the connection on.</source><translation>Jeśli router je blokuje, połączenie przekazują inne komputery.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Gdy działa czytnik ekranu, raz na minutę.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
-<message><source>If you measured them. Otherwise they are estimated; the page You shows how.</source><translation>Jeśli je zmierzono. Inaczej są szacowane; strona Ty pokazuje jak.</translation></message>
+<message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Jeśli znasz je z pomiaru. Inaczej Waggle je szacuje, jak widać w części „Ty”.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first</source><translation>W %1 z %2 specjalności peer pierwszy odpowiedział dobrze</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
@@ -859,7 +864,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
-<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich jako swoich. Tego uczy się najpierw.</translation></message>
+<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich jako swojej odpowiedzi. Tego uczy się najpierw.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -883,12 +888,12 @@
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also marks the answer.</source><translation><numerusform>Wiedział to przed treningiem. Po %n rundzie oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform><numerusform>Wiedział to przed treningiem. Po %n rundach oznacza też odpowiedź.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Znał odpowiedź już przed treningiem. Po %n rundzie oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Zna tylko zagadki, więc słabo rozmawia: każda wiadomość jest czytana jako nowa zagadka, bez poprzednich.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
-<message><source>It knows this one, but does not mark the answer yet.</source><translation>Zna odpowiedź, ale jeszcze jej nie oznacza.</translation></message>
+<message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Zna odpowiedź, ale jeszcze nie oznacza jej jako swojej odpowiedzi.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
@@ -1120,10 +1125,11 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB, %2 GB may be used</source><translation>Potrzeba %1 GB, można użyć %2 GB</translation></message>
+<message><source>Needs %1 GB of memory. Waggle may use %2 GB.</source><translation>Potrzebuje %1 GB pamięci. Waggle może użyć %2 GB.</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
+<message><source>Never connect directly: everything goes through a gateway.</source><translation>Bez połączeń bezpośrednich: wszystko idzie przez bramę.</translation></message>
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
@@ -1238,7 +1244,7 @@
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
-<message><source>On %1 new questions, sharing was right %2 times and alone %3 times.</source><translation>Na %1 nowych pytań dzielenie się miało rację %2 razy, a nauka w pojedynkę %3 razy.</translation></message>
+<message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Na %1 nowych pytań kopie, które się dzielą, odpowiedziały dobrze %2 razy, a pozostałe %3 razy.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
@@ -1356,7 +1362,7 @@
 <message><source>Processor cores</source><translation>Rdzenie procesora</translation></message>
 <message><source>Processors</source><translation>Procesory</translation></message>
 <message><source>Products</source><translation>Iloczyny</translation></message>
-<message><source>Profile</source><translation>Profil</translation></message>
+<message><source>Profile</source><translation>Użycie komputera</translation></message>
 <message><source>Programs to chat in, such as LM Studio and Ollama, do not know models like this one.</source><translation>Programy do czatu, takie jak LM Studio i Ollama, nie obsługują takich modeli.</translation></message>
 <message><source>Programs to chat in, such as LM Studio and Ollama, open %1 there.</source><translation>Programy do czatu, takie jak LM Studio i Ollama, otwierają tam %1.</translation></message>
 <message><source>Progress</source><translation>Postępy</translation></message>
@@ -1374,7 +1380,7 @@
 <message><source>Questions answered</source><translation>Pytania z odpowiedzią</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
-<message><source>Quiet</source><translation>Cichy</translation></message>
+<message><source>Quiet</source><translation>Ciche</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
 <message><source>Race again</source><translation>Ścigaj się ponownie</translation></message>
@@ -1489,7 +1495,6 @@
 <message><source>See who was first</source><translation>Kto był pierwszy?</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
-<message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
 <message><source>Sep</source><translation>wrz</translation></message>
@@ -1515,7 +1520,7 @@
 <message><source>Share of the graphics processor</source><translation>Udział procesora graficznego</translation></message>
 <message><source>Share of the processor's time</source><translation>Udział czasu procesora</translation></message>
 <message><source>Share of the questions by specialty</source><translation>Udział pytań według specjalności</translation></message>
-<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
+<message><source>Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, labelled as human, and they cannot be taken back.</source><translation>Udostępniać odtąd Twoje odpowiedzi? Uczą się na nich inne modele. Może je czytać każdy w roju, z oznaczeniem, że są od człowieka, i nie da się ich cofnąć.</translation></message>
 <message><source>Shared</source><translation>Udostępnione</translation></message>
 <message><source>Shared with the swarm</source><translation>Udostępnione rojowi</translation></message>
 <message><source>Sharing</source><translation>Dzieli się</translation></message>
@@ -1599,7 +1604,6 @@
 <message><source>Statements about themselves</source><translation>Zdania o sobie samych</translation></message>
 <message><source>Status page and gateway</source><translation>Strona stanu i brama</translation></message>
 <message><source>Stay here</source><translation>Zostają tutaj</translation></message>
-<message><source>Stay here, until asked</source><translation>Zostają tutaj, dopóki ktoś nie zapyta</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation>Po zamknięciu zostań na pasku menu</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Po zamknięciu zostań w zasobniku</translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
@@ -1783,12 +1787,12 @@
 <message><source>The list of swarms %1 cannot be set aside.</source><translation>Nie można odłożyć na bok listy rojów %1.</translation></message>
 <message><source>The list of swarms %1 is damaged.</source><translation>Lista rojów %1 jest uszkodzona.</translation></message>
 <message><source>The list of swarms cannot be written: %1.</source><translation>Nie można zapisać listy rojów: %1.</translation></message>
-<message><source>The list of swarms is gone, so Waggle rebuilt it from other files.</source><translation>Lista rojów zniknęła, więc Waggle odtworzył ją z innych plików.</translation></message>
-<message><source>The list of swarms was damaged, so Waggle rebuilt it from other files.</source><translation>Lista rojów była uszkodzona, więc Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The list of versions cannot be reached.</source><translation>Lista wersji jest niedostępna.</translation></message>
 <message><source>The list of versions cannot be read.</source><translation>Nie można odczytać listy wersji.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Lista wersji nie jest podpisana przez twórców Waggle, więc została pominięta.</translation></message>
 <message><source>The list of versions is too long to be one.</source><translation>Lista wersji jest zbyt długa, by była prawdziwa.</translation></message>
+<message><source>The list of your swarms was damaged. Waggle restored it from other files.</source><translation>Lista Twoich rojów była uszkodzona. Waggle odtworzył ją z innych plików.</translation></message>
+<message><source>The list of your swarms was gone. Waggle restored it from other files.</source><translation>Lista Twoich rojów zniknęła. Waggle odtworzył ją z innych plików.</translation></message>
 <message><source>The local network cannot be searched: %1.</source><translation>Nie można przeszukać sieci lokalnej: %1.</translation></message>
 <message><source>The log has the details.</source><translation>Szczegóły są w logu.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Liczba znaków: najdłuższe pytanie %1, najdłuższa odpowiedź %2.</translation></message>
@@ -1969,7 +1973,6 @@
 <message><source>This computer only</source><translation>Tylko ten komputer</translation></message>
 <message><source>This computer takes part through gateways alone, and none is named.</source><translation>Ten komputer uczestniczy tylko przez bramy, a żadnej nie podano.</translation></message>
 <message><source>This computer takes part through gateways alone, and this invite names none.</source><translation>Ten komputer uczestniczy tylko przez bramy, a to zaproszenie żadnej nie podaje.</translation></message>
-<message><source>This computer then calls no peers itself.</source><translation>Ten komputer nie łączy się wtedy sam z żadnym peerem.</translation></message>
 <message><source>This computer was chosen to be alone.</source><translation>Wybrano, że ten komputer pracuje sam.</translation></message>
 <message><source>This computer's clock and that of another one differ by %1: one of the two is wrong.</source><translation>Zegar tego komputera i zegar innego różnią się o %1: jeden z nich chodzi źle.</translation></message>
 <message><source>This computer's clock is %1 fast.</source><translation>Zegar tego komputera spieszy się o %1.</translation></message>
@@ -2027,7 +2030,7 @@
 <message><source>Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own.</source><translation>Ci, którzy odpowiadają, nie mogą trenować z tą wersją Waggle: powód podaje strona Peery. Trenujesz w pojedynkę.</translation></message>
 <message><source>Through a gateway: this computer calls nobody. Your part counts all the same.</source><translation>Przez bramę: ten komputer z nikim się nie łączy. Twój udział liczy się tak samo.</translation></message>
 <message><source>Through a relay: your router blocks calls. Your part counts all the same.</source><translation>Przez przekaźnik: Twój router blokuje połączenia. Twój udział liczy się tak samo.</translation></message>
-<message><source>Through seeds</source><translation>Przez węzły startowe</translation></message>
+<message><source>Through other computers</source><translation>Przez inne komputery</translation></message>
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
 <message><source>Time (s)</source><translation>Czas (s)</translation></message>
@@ -2047,6 +2050,7 @@
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of Waggle's tiny starter</source><translation>Trenuj %1 zamiast małego modelu startowego Waggle</translation></message>
+<message><source>Train alone</source><translation>Trenuj samodzielnie</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
@@ -2093,8 +2097,7 @@
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Dwa ćwiczebne roje na tym komputerze, z których jeden się dzieli</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
-<message><source>Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem i tym samym szczęściem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
-<message><source>Unless it is the starter</source><translation>Chyba że to starter</translation></message>
+<message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
 <message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Jeśli nic nie wybierzesz, każda forma zostanie raz wypróbowana i użyta będzie ta z największą liczbą czytelnych odpowiedzi.</translation></message>
 <message><source>Unlikely words count more</source><translation>Mało prawdopodobne słowa liczą się bardziej</translation></message>
 <message><source>Unlimited</source><translation>Bez limitu</translation></message>
@@ -2217,7 +2220,7 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>To, czego się tam nauczono, daje odpowiedzi, które nie są liczbami.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Wpisy logu, dla kogoś, kto pomaga.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>To, co już widać, zostanie tu do następnego wyścigu.</translation></message>
-<message><source>What you answer on Try it may teach other models. Everybody can read it, marked human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
+<message><source>What you answer on Try it may teach other models. Everybody can read it, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
@@ -2263,7 +2266,6 @@
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
 <message><source>Window and engine must be of one version.</source><translation>Okno i silnik muszą być w tej samej wersji.</translation></message>
 <message><source>With %1 of them your model earned %2 of 1 on average. Its best answer:</source><translation>Za %1 z nich Twój model otrzymał średnio %2 z 1. Jego najlepsza odpowiedź:</translation></message>
-<message><source>With 25, models other than the starter are tested by the clock instead.</source><translation>Przy 25 modele inne niż starter są zamiast tego sprawdzane według czasu.</translation></message>
 <message><source>With more than one, each step learns from a part of the examples.</source><translation>Gdy jest ich więcej niż jeden, każdy krok uczy się z części przykładów.</translation></message>
 <message><source>With peers</source><translation>Z peerami</translation></message>
 <message><source>With so few questions, it may really be %1 to %2 of 100. A full test follows.</source><translation>Przy tak niewielu pytaniach naprawdę może to być od %1 do %2 na 100. Potem odbędzie się pełny test.</translation></message>
@@ -2334,15 +2336,15 @@
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
 <message><source>Your answer first, if you like. It stays on this computer.</source><translation>Jeśli chcesz, najpierw Twoja odpowiedź. Zostanie na tym komputerze.</translation></message>
-<message><source>Your answer goes to the swarm, marked human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
-<message><source>Your answer is shared when you ask the model: everybody can read it, marked human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
+<message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
+<message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Twój komputer zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Twój silnik działa na %1. Tam `waggle swarm create --questions FILE` tworzy rój z pliku.</translation></message>
 <message><source>Your files</source><translation>Twoje pliki</translation></message>
-<message><source>Your files, your real name, the model itself, and what you type, unless you choose to share your answers.</source><translation>Twoje pliki, Twoje prawdziwe nazwisko, sam model i to, co piszesz, chyba że zechcesz udostępnić swoje odpowiedzi.</translation></message>
+<message><source>Your files, your real name, the model itself, and what you write to it in a chat.</source><translation>Twoje pliki, Twoje prawdziwe nazwisko, sam model i to, co piszesz do niego w rozmowie.</translation></message>
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Wybrano też Twój klucz: bez kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Twój klucz. Bez niego lub jego kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your message</source><translation>Twoja wiadomość</translation></message>
@@ -2375,7 +2377,7 @@
 <message><source>Your model's answers</source><translation>Odpowiedzi Twojego modelu</translation></message>
 <message><source>Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of your own where you choose to share them.</source><translation>Odpowiedzi Twojego modelu jako zwykły tekst, wymyślone imię i klucz publiczny, Twój adres sieciowy dla napotkanych peerów oraz Twoje własne odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Your model's answers to an exam</source><translation>Odpowiedzi Twojego modelu na egzamin</translation></message>
-<message><source>Your model's answers, and yours, marked human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
+<message><source>Your model's answers, and yours, labelled as human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
@@ -2383,7 +2385,7 @@
 <message><source>Your network address, to peers you meet</source><translation>Twój adres sieciowy, dla napotkanych peerów</translation></message>
 <message><source>Your own</source><translation>Własne</translation></message>
 <message><source>Your own answer</source><translation>Twoja własna odpowiedź</translation></message>
-<message><source>Your own answer, shared and marked human. Your model does not learn from it.</source><translation>Twoja własna odpowiedź, udostępniona i oznaczona jako ludzka. Twój model się z niej nie uczy.</translation></message>
+<message><source>Your own answer, shared and labelled as human. Your model does not learn from it.</source><translation>Twoja własna odpowiedź, udostępniona i oznaczona jako ludzka. Twój model się z niej nie uczy.</translation></message>
 <message><source>Your own answers</source><translation>Twoje własne odpowiedzi</translation></message>
 <message><source>Your own model is not affected.</source><translation>Twój własny model jest nietknięty.</translation></message>
 <message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Własne waty, cenę i dzienny limit wybierzesz w Ustawieniach.</translation></message>
@@ -2440,6 +2442,7 @@
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
 <message><source>as a trend</source><translation>jako trend</translation></message>
 <message><source>as a trend, stopped after round %1</source><translation>jako trend, przerwany po rundzie %1</translation></message>
+<message><source>as a trend; the result is from new questions</source><translation>jako trend; wynik z nowych pytań</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
@@ -2607,7 +2610,7 @@
 <message><source>not the answer sheet that was named</source><translation>nie ten arkusz odpowiedzi, który podano</translation></message>
 <message><source>not the payload that was announced</source><translation>nie te dane, które ogłoszono</translation></message>
 <message><source>not the round that was announced</source><translation>nie ta runda, którą ogłoszono</translation></message>
-<message><source>not trained here yet</source><translation>bez treningu</translation></message>
+<message><source>not trained here yet</source><translation>jeszcze bez treningu</translation></message>
 <message><source>nothing from peers</source><translation>nic od peerów</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
@@ -2631,7 +2634,7 @@
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right on new questions</source><translation>dobrze w nowych pytaniach</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
-<message><source>right, but not marked</source><translation>dobrze, ale nie oznaczona</translation></message>
+<message><source>right, but not marked</source><translation>dobra, ale nieoznaczona</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, %2 was right first</source><translation>runda %1, pierwszy dobrze: %2</translation></message>

@@ -77,8 +77,8 @@ def test_a_lost_list_is_put_together_again_and_the_engine_asks_until_it_is_answe
             titles += [event.title for event in engine.all_events if isinstance(event, events.Warned)]
             ends(engine)
             assert not trains(engine)
-    what = "is gone" if content is None else "was damaged"
-    assert titles == [f"The list of swarms {what}, so Waggle rebuilt it from other files."], "it is said once"
+    what = "was gone" if content is None else "was damaged"
+    assert titles == [f"The list of your swarms {what}. Waggle restored it from other files."], "it is said once"
     asides = [path.read_bytes() for path in home.root.glob("swarms.damaged*")]
     assert asides == ([] if content is None else [content])
     with running(Engine(home.root, *SETTINGS)) as engine:

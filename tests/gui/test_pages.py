@@ -77,7 +77,7 @@ def test_a_card_says_what_was_learned(card: Card, words: str) -> None:
 
 def test_a_persons_own_shared_answer_says_so_and_is_no_good_answer_of_the_model() -> None:
     by_hand = replace(card(1.0), by_hand=True, completions=(replace(card(1.0).completions[0], human=True),))
-    assert footer(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
+    assert footer(by_hand, NOW)[2] == "Your own answer, shared and labelled as human. Your model does not learn from it."
     assert latest_good_answer(State(cards=(by_hand,))) is None
 
 

@@ -79,7 +79,7 @@ def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billio
     fit = memory_fit.choose(half_a_billion, DeviceCapacity(4 * GB, NEW), WORK, method="full", precision="float32")
     assert (fit.training.method, fit.training.precision) == ("full", "float32")
     assert fit.sentence.startswith("May not fit: about ")
-    assert " of 4.0 GB of memory. All weights are trained in float32." in fit.sentence
+    assert " of 3.4 GB of memory. All weights are trained in float32." in fit.sentence
 
 
 def test_a_precision_that_a_person_chose_changes_nothing_else_that_fits(half_a_billion):

@@ -39,7 +39,7 @@ STARTER = ModelDetails(
     bytes=5_800_000,
     active=True,
     rounds=217,
-    fit=in_turn(Message(FITS, Figure(380_000), Figure(0.7, 1), Figure(9.0, 1)), Message(IN_FLOAT32)),
+    fit=in_turn(Message(FITS, Figure(380_000), Figure(0.7, 1), Figure(7.6, 1)), Message(IN_FLOAT32)),
 )
 SUGGESTED = model_offers.suggested(LAPTOP, Settings())
 TRAINED = ModelDetails(

@@ -4,6 +4,7 @@ Memory is calculated, not tried (decision 14): an engine that the system kills c
 product in each precision, and was right within a factor of two where it was compared; memory bandwidth is ignored.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -88,8 +89,10 @@ class MemoryFit:
 
     @property
     def sentence(self) -> Message:
-        """For people: whether it fits, how fast, in how much memory; then how it is trained."""
-        values = Figure(self.answers_an_hour), Figure(self.needs / 1e9, 1), Figure(self.free / 1e9, 1)
+        """For people: whether it fits, how fast, in how much of the memory that may be used; then how it is trained."""
+        may = math.floor(self.free * USABLE_SHARE / 1e8) / 10  # never rounded up to what a larger model needs
+        needs = min(self.needs / 1e9, may) if self.fits else self.needs / 1e9
+        values = Figure(self.answers_an_hour), Figure(needs, 1), Figure(may, 1)
         begin = Message("May not fit: about %1 answers an hour, %2 of %3 GB of memory.", *values)
         if self.fits:
             begin = Message("Fits: about %1 answers an hour, %2 of %3 GB of memory.", *values)

@@ -182,11 +182,11 @@ def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_g
     assert tr(act).lower() not in (tr(other).lower(), tr(other.lower()).lower())
 
 
-def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
+def test_it_is_the_person_who_joins_and_specialties_that_are_trained() -> None:
     translator.use("de")
     assert tr("Nothing has been joined yet.") == "Du bist noch nicht beigetreten."
     assert tr("The preview does not join yet. It shows:") == "Mit der Vorschau trittst du noch nicht bei. Sie zeigt:"
-    assert tr("It trains on") == "Er übt"
+    assert tr("It trains on") == "Trainiert wird"
 
 
 @pytest.mark.parametrize("word", [word for _, word, _ in STANDING_CHIPS.values()])
@@ -271,7 +271,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert decimal(0.256, 2) == "0,26"
     assert decimal(-0.24, 2) == "\u22120,24"
     assert size(1_200_000) == "1,2 MB"
-    short = Message("Needs %1 GB, %2 GB may be used", Figure(1234.5, 1), Figure(6.8, 1))
+    short = Message("Needs %1 GB of memory. Waggle may use %2 GB.", Figure(1234.5, 1), Figure(6.8, 1))
     assert "1\u202f234,5 GB" in tr(short)
     assert reward(ShownCompletion(text="", judged=True, reward=0.25)) == "0,25"
     assert plural(1, "%n peer", "%n peers") == "1 Peer"
@@ -429,7 +429,7 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(theme: Th
         (Message("Another engine is running for this folder."), "Für diesen Ordner läuft schon eine Engine."),
         (
             MemoryFit(TrainingMode("lora", "bfloat16", recompute=True, parts=4), 3_100_000_000, 3_000_000_000, 40).sentence,
-            "Passt vielleicht nicht: etwa 40 Antworten je Stunde, 3,1 von 3,0 GB Arbeitsspeicher. Adapter (LoRA) werden in "
+            "Passt vielleicht nicht: etwa 40 Antworten je Stunde, 3,1 von 2,5 GB Arbeitsspeicher. Adapter (LoRA) werden in "
             "bfloat16 trainiert. Der Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
         ),
     ],

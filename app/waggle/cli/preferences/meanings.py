@@ -7,7 +7,7 @@ MEANINGS = {
     "swarm.port": "The port at which others may call. 0: any free one.",
     "swarm.lan": "Find others on the local network. Everybody there then sees that Waggle runs here, and in which swarm.",
     "swarm.upnp": "Ask the router to let calls through.",
-    "swarm.through": "How others call this computer: through the seeds if a router blocks calls, always, or never.",
+    "swarm.through": "How others reach this computer: through the seeds if a router blocks calls, always, or never.",
     "swarm.gateways": "Gateways (ws:// or wss://) to use if peers cannot be reached directly.",
     "swarm.light": "Use gateways only, on networks that block everything but the web.",
     "swarm.leaderboard": "Publish this model's answers to the swarm's exams, and grade those of others.",

@@ -158,8 +158,8 @@ def detail(race: Race) -> str:
     match race.phase:
         case "idle":
             return tr(
-                "Two swarms of four copies begin with the same small model and the same luck. In one, each copy learns only from "
-                "its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched."
+                "Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; "
+                "in the other, they share them. Nothing leaves this computer, and your own model is not touched."
             )
         case "preparing":
             return tr("It uses one core at low priority; your training continues.")
@@ -193,8 +193,8 @@ def _time_words(race: Race) -> str:
 
 
 def _figures(exam: Examined, learned: int) -> str:
-    words = tr("On %1 new questions, sharing was right %2 times and alone %3 times.").replace("%1", figure(exam.total))
-    words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
+    words = tr("On %1 new questions, the copies that share were right %2 times, the others %3 times.")
+    words = words.replace("%1", figure(exam.total)).replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
     jumped = plural(
         learned,
         "%n first right answer came after learning from another copy.",
@@ -215,5 +215,7 @@ def transfer_words(race: Race) -> str:
 def solved_words(race: Race, lane: Lane) -> str:
     """A lane's grid as text."""
     run, cells = race.progress_of(lane), race.racers * len(race.specialties)
-    words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
-    return words + (plural(run.learned_count, ", %n passed on", ", %n passed on") if run.learned_count else "")
+    words = tr("%1 of %2 first right answers").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
+    if run.learned_count:
+        words += plural(run.learned_count, ", %n after learning from another", ", %n after learning from another")
+    return words

@@ -83,7 +83,7 @@ def button_of(page: ModelsPage, words: str) -> QPushButton:
 
 
 def offer_card(page: ModelsPage, name: str) -> OfferCard:
-    return next(card for card in (*page._hub.cards, *page._suggested.cards) if card.offer.name == name)
+    return next(card for card in (*page._hub.cards, *page._suggested.cards, *page._too_large.cards) if card.offer.name == name)
 
 
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
@@ -210,7 +210,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     window, page, _ = models
     small, large = offer_card(page, "bees/small"), offer_card(page, "bees/large")
     assert (small._chip._content[0], large._chip._content[0]) == ("Fits", "Too large")
-    assert small._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB"
+    assert small._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB of memory"
     assert (buttons(small)[0].isEnabled(), buttons(large)[0].isEnabled()) == (True, False)
     assert buttons(large)[0].toolTip() == "This model does not fit: it needs 300.5 GB."
     assert offer_size(SMALL).split("  ·  ") == ["135 million parameters", "273 MB to download"]
@@ -223,7 +223,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     assert offer_size(replace(SMALL, weights=1_235_000_000)).startswith("1.2 billion parameters")
     assert offer_size(replace(SMALL, weights=0, bytes=0)) == "Its size is not known yet"
     tell(window, replace(LISTED, models=(STARTER, replace(QWEN, name="bees/small"))))
-    assert [card.offer.name for card in page._suggested.cards] == ["bees/large"], "what is here is not suggested"
+    assert [card.offer.name for card in page._too_large.cards] == ["bees/large"], "what is here is not suggested"
     try:
         translator.use("de")
         card = OfferCard(small._chip.theme, SMALL)
@@ -358,7 +358,7 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"), {})
     card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), {}, "", "")
-    assert card._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB"
+    assert card._fit.text() == "About 40 answers an hour, 3.1 of 8.0 GB of memory"
     words = "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."
     assert card._fit.toolTip() == words
     card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), {}, "", "")
@@ -428,11 +428,12 @@ def test_a_model_that_the_hub_refuses_to_the_token_is_offered_with_the_same_step
 def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) -> None:
     window, page, _ = models
     tell(window, FRESH)
-    lines = {card.offer.title: card._fit for card in page._suggested.cards}
-    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB, 7.6 GB may be used"
+    cards = (*page._suggested.cards, *page._too_large.cards)
+    lines = {card.offer.title: card._fit for card in cards}
+    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory. Waggle may use 7.6 GB."
     assert lines["SmolLM3 3B"].property("tone") == "soft"
-    assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour, 6.0 of 9.0 GB"
-    chips = {card.offer.title: card._chip.accessibleName() for card in page._suggested.cards}
+    assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour, 6.0 of 7.6 GB of memory"
+    chips = {card.offer.title: card._chip.accessibleName() for card in cards}
     assert (chips["Qwen3 0.6B"], chips["SmolLM2 135M"]) == ("Fits, saving memory", "Fits")
 
 
@@ -453,7 +454,7 @@ def steps_after_refusal(window: MainWindow, page: ModelsPage) -> LicenceSteps:
     with refused as caught, hub_download._in_words("bees/large"):
         raise GatedRepoError("gated", response=response)
     tell(window, ModelChoice(name="bees/large", stage="failed", title=caught.value.title, advice=caught.value.advice))
-    assert page._choice._title.words() == "Large needs its licence accepted"
+    assert page._choice._title.words() == "Accept the licence of Large first"
     assert not page._choice._progress.isVisible()
     return page._choice._licence
 

@@ -92,7 +92,7 @@ UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
 @pytest.mark.parametrize(
     ("before", "verdict"),
     [
-        (UNMARKED, "It knew this before training. After 64 rounds it also marks the answer."),
+        (UNMARKED, "It knew this before training. After 64 rounds it also marks this as its answer."),
         (replace(WRONG, reward=0.3), "It learned this: close before training, right after 64 rounds."),
         (replace(WRONG, reason="cut off"), "It learned this: cut off before training, right after 64 rounds."),
         (replace(WRONG, reason="could not be judged"), "It gets this one right."),
@@ -141,11 +141,11 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playg
     question = "Simplify 36/84.\n<b>\ufffd"
     assert qapp.clipboard().text().split("\n\n") == [
         question, "Before any training, wrong: 9\n<answer>9</answer>", "Now, 64 rounds, right\n<answer>3/7</answer>",
-        "You, wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
+        "You, wrong: 9\n9", "A right answer: 3/7",
     ]  # fmt: skip
     answer(window, replace(TRIED, answers=TRIED.answers[:2]))
     view._copy.click()
-    assert qapp.clipboard().text().endswith("You, wrong: 9\n<answer>9</answer>"), "none is known"
+    assert qapp.clipboard().text().endswith("You, wrong: 9\n9"), "none is known"
     view._blind.setChecked(True)
     assert view._copy.text() == "Copy", "it would copy something else now"
     view._copy.click()
@@ -262,7 +262,7 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     assert isinstance(answered, commands.AskModel)
     assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
     answer(window, replace(TRIED, number=command.number, mine=GOOD, shared=True))
-    assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
+    assert view._outcome.text().startswith("Your answer goes to the swarm, labelled as human.")
     tell(window, sharing("no"))
     assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
     assert view._outcome.text().startswith("Your answer goes to the swarm")

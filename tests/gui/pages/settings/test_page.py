@@ -107,7 +107,7 @@ def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
 def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
     row = row_of(page, "computer.disk_gb")
     for room, number, words in (
-        (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
+        (20.0, "20 GB", "For saved states and models. At the limit, the oldest are deleted, but never the newest good state."),
         (0.0, "No limit", ""),
     ):
         page._settings_store.set({"computer.disk_gb": room})

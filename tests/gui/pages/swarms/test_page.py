@@ -145,7 +145,7 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
     window.show_invite(LINK)
     answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert "answers of your own where you choose to share them" in words_in(SwarmPreviewCard)
-    assert "what you type, unless you choose to share your answers" in words_in(SwarmPreviewCard)
+    assert "what you write to it in a chat" in words_in(SwarmPreviewCard)
 
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:

@@ -26,7 +26,7 @@ from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress, sign_column
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.events import CommandDone, Phase, Warned
 from waggle.protocol.schedule import moment
@@ -147,7 +147,7 @@ class StatusCard(QFrame):
     def _make_warning(self, theme: Theme) -> None:
         self._warning = text(theme, "", "label", wrap=True)
         self._warning_advice = text(theme, "", "small", "soft", wrap=True)
-        sign = sign_column(theme, "warn", "accent_line", SIGN)
+        self._warning_sign = sign_column(theme, "warn", "accent_line", SIGN)
         links = {
             "swarms": (tr("See swarms"), self.swarms_wanted.emit),
             "you": (tr("See your identity"), lambda: self.page_wanted.emit("you", "")),
@@ -162,7 +162,9 @@ class StatusCard(QFrame):
         self._dismiss.setFixedHeight(self._warning.fontMetrics().height() + 2)
         self._dismiss.clicked.connect(self._dismiss_warning)
         both, links_beside = column(self._warning, self._warning_advice, gap=1), row(*self._see.values(), self._dismiss, gap=16)
-        self._warned = as_widget(row(sign, (both, 1), column(links_beside, None), gap=BESIDE_SIGN, margins=(0, 8, 0, 0)))
+        self._warned = as_widget(
+            row(self._warning_sign, (both, 1), column(links_beside, None), gap=BESIDE_SIGN, margins=(0, 8, 0, 0))
+        )
 
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
@@ -272,10 +274,15 @@ class StatusCard(QFrame):
         self._newest = newest
         self._warning.setText(tr(newest.title) if newest else "")
         self._warning_advice.setText(tr(newest.advice) if newest else "")
-        self._warning_advice.setVisible(newest is not None and bool(newest.advice))
+        explains = newest is not None and newest.page == "swarms" and state.undecided is not None  # why it asks: a grey line
+        restyle(self._warning, "tone", "soft" if explains else "text")
+        self._warning.setFont(self._warning_advice.font() if explains else self._context.theme.font("label"))
+        set_tip(self._warning, self._warning_advice.text() if explains else "")
+        self._warning_sign.setHidden(explains)
+        self._warning_advice.setVisible(newest is not None and bool(newest.advice) and not explains)
         for page, link in self._see.items():
             link.setVisible(newest is not None and newest.page == page and (page != "swarms" or state.undecided is None))
-        self._dismiss.setVisible(newest in state.warnings)  # not what holds something back still
+        self._dismiss.setVisible(newest in state.warnings and not explains)  # not what holds something back still
         self._warned.setVisible(newest is not None)
 
     def _dismiss_warning(self) -> None:

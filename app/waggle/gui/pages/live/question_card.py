@@ -167,7 +167,7 @@ def footer(card: Card, state: State) -> tuple[str, str, str]:
     """Icon, its colour, and a sentence on what was or will be done with the answers."""
     answers, effects = card.completions, card.effects
     if card.by_hand:
-        return "share", "accent_text", tr("Your own answer, shared and marked human. Your model does not learn from it.")
+        return "share", "accent_text", tr("Your own answer, shared and labelled as human. Your model does not learn from it.")
     ended = sum(answer.ended or answer.judged for answer in answers)
     if not all(answer.judged for answer in answers):
         if card.mine and not is_unfinished(card, state):

@@ -71,10 +71,10 @@ def _short_fit(fit: Message) -> str:
     """Speed and memory, or the memory that lacks; empty for a sentence that has no shorter form."""
     match (fit.id, fit.values):
         case words, _ if words == FITS:
-            return tr(Message("About %1 answers an hour, %2 of %3 GB", *fit.values))
+            return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))
         case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
             may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
-            return tr(Message("Needs %1 GB, %2 GB may be used", needed, Figure(may, 1)))
+            return tr(Message("Needs %1 GB of memory. Waggle may use %2 GB.", needed, Figure(may, 1)))
     return ""
 
 
@@ -141,7 +141,7 @@ def choice_title(choice: ModelChoice, offers: Offers) -> str:
     """How far a choice is, in a few words."""
     match choice.stage:
         case "failed" if as_message(choice.title).id == NEEDS_LICENCE:
-            words = tr("%1 needs its licence accepted")
+            words = tr("Accept the licence of %1 first")
         case "failed" if as_message(choice.title).id == REFUSED:
             words = tr("Hugging Face refuses %1 to your token")
         case "failed":

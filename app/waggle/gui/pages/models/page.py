@@ -45,6 +45,7 @@ from waggle.protocol.state import State
 LEAST = 330  # pixels of a card's width, at a text size of 100%
 SUGGESTED = later("Good models to begin with")
 ABOUT_SUGGESTED = later("Small models that learn well. Waggle downloads nothing until you say so.")
+TOO_LARGE = later("For computers with more memory")
 COMING = 3  # cards that stand for the models until they are listed
 
 
@@ -117,11 +118,12 @@ class ModelsPage(Page):
         clear.clicked.connect(self._clear_search)
         self._hub = OfferSection(context, lambda name: self._choose(name, ""), clear)
         self._suggested = OfferSection(context, lambda name: self._choose(name, ""))
+        self._too_large = OfferSection(context, lambda name: self._choose(name, ""))
         self._storage = ElidedLabel(theme, role="small", tone="text_soft")
         self._box = column(
             self._choice, self._suggestion_card, self._message_card, self._waiting_card, self._coming_card,
             self._active_part, self._field, self._coming_offers, self._hub, self._others_part, self._suggested,
-            self._storage, None,
+            self._too_large, self._storage, None,
         )  # fmt: skip
         self._scroll = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._scroll, 1), gap=0))
@@ -252,10 +254,14 @@ class ModelsPage(Page):
         self._hub.setVisible(results is not None)
         here = {model.name: model for model in state.models.models if model.name} if state.models else {}
         suggested = [offer for offer in (state.models.suggested if state.models else ()) if offer.name not in here]
+        too_large = [offer for offer in suggested if offer.fits is False]
+        suggested = [offer for offer in suggested if offer.fits is not False]
         self._suggested.show_offers(tr(SUGGESTED), tr(ABOUT_SUGGESTED), suggested)
         self._suggested.setVisible(bool(suggested))
-        pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
-        for offer_card, offer in pairs:
+        self._too_large.show_offers(tr(TOO_LARGE), "", too_large)
+        self._too_large.setVisible(bool(too_large))
+        cards = (*self._hub.cards, *self._suggested.cards, *self._too_large.cards)
+        for offer_card, offer in zip(cards, (*offers, *suggested, *too_large), strict=True):
             coming, failure = offer.name == self._coming, self._failure(offer.name)
             offer_card.show_offer(offer, here.get(offer.name), coming=coming, why_not=why_not, failure=failure)
 

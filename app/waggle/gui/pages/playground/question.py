@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
@@ -14,6 +15,7 @@ from waggle.gui.i18n.formatting import one_line, plural, tr, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.answer_rows import UNJUDGED, AnswerRow, PaleRows, verdict_word
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
+from waggle.gui.state.story.tries import TAGS
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
@@ -23,7 +25,7 @@ from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
-from waggle.protocol.events import RIGHT, UNTAGGED
+from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
 
@@ -39,8 +41,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training. After %n round it also marks the answer.",
-            "It knew this before training. After %n rounds it also marks the answer.",
+            right[0].rounds, "It knew this before training. After %n round it also marks this as its answer.",
+            "It knew this before training. After %n rounds it also marks this as its answer.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(
@@ -50,7 +52,7 @@ def answers_summary(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     if newest.completion.reason == UNTAGGED:
-        return tr("It knows this one, but does not mark the answer yet.")
+        return tr("It knows this one, but does not mark it as its answer yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 
@@ -72,8 +74,14 @@ def own_answer_outcome(tried: QuestionAnswered, epoch: int) -> str:
     if tried.mine is None or not epoch:
         return ""
     if tried.shared:
-        return tr("Your answer goes to the swarm, marked human. Your own model does not learn from it.")
+        return tr("Your answer goes to the swarm, labelled as human. Your own model does not learn from it.")
     return tr("Your answer was not shared: it is too long, or has characters that do not travel.")
+
+
+def _bare(mine: ShownCompletion) -> ShownCompletion:
+    """The person's own answer as it was typed: the tags around it are the engine's."""
+    before, after = TAGS
+    return replace(mine, text=mine.text.removeprefix(before).removesuffix(after), start=0, length=0)
 
 
 class QuestionView(QWidget):
@@ -220,7 +228,7 @@ class QuestionView(QWidget):
 
     def _sharing_row(self) -> QWidget:
         """The note below the answer's field, visible while answers are shared."""
-        words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
+        words = tr("Your answer is shared when you ask the model: everybody can read it, labelled as human.")
         keep = Button(self._theme, tr("Keep my answers here"), "link")
         keep.clicked.connect(lambda: self._set_sharing("no"))
         self._sharing = as_widget(
@@ -231,8 +239,8 @@ class QuestionView(QWidget):
 
     def _offer_row(self) -> QWidget:
         """The offer to share answers, visible once after the person's own answer."""
-        words = tr("Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, marked "
-                   "human, and they cannot be taken back.")  # fmt: skip
+        words = tr("Share your answers from now on? Other models learn from them. Everybody in the swarm can read them, labelled "
+                   "as human, and they cannot be taken back.")  # fmt: skip
         share = Button(self._theme, tr("Share my answers"), small=True)
         keep = Button(self._theme, tr("Keep them here"), small=True)
         share.clicked.connect(lambda: self._set_sharing("yes"))
@@ -337,7 +345,7 @@ class QuestionView(QWidget):
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True, now=last)
             answer_row.guessed.connect(lambda last=last: self._show_guess(right=last))
             rows.append(answer_row)
-        mine = [AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind)] if tried.mine is not None else []
+        mine = [AnswerRow(self._theme, tr("You"), _bare(tried.mine), hidden=blind)] if tried.mine is not None else []
         between = [] if blind else rows[1:-1]
         rows = [*(one_row for one_row in rows if one_row not in between), *mine, *between]
         room = min(max(answer_row.wants for answer_row in rows), self._theme.px(JUDGED), MOST_JUDGED)

@@ -169,6 +169,8 @@ class RaceView(QWidget):
         self._jump.say(transfer_words(race))
         stopped = race.phase in ("stopped", "failed") and race.rounds_played
         ends = tr("as a trend, stopped after round %1") if stopped else tr("as a trend")
+        if race.exam:
+            ends = tr("as a trend; the result is from new questions")
         self._about.say(ends.replace("%1", figure(race.rounds_played)))
         specialties = len(race.specialties or UNKNOWN.specialties)
         self._cells.setText(plural(specialties, "One hexagon for %n specialty", "One hexagon for each of %n specialties"))

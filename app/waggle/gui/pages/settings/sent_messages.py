@@ -70,6 +70,6 @@ class PrivacyCard(QFrame):
 def message_text(message: SentMessage) -> str:
     """Time, kind, recipient and size of a message, then the message itself."""
     to = tr("to %1").replace("%1", visible(message.to)) if message.to else tr("to whoever asks")
-    what = tr("Your model's answers, and yours, marked human") if message.yours else tr(KINDS[message.kind])
+    what = tr("Your model's answers, and yours, labelled as human") if message.yours else tr(KINDS[message.kind])
     at = f"{whole_day(date_of(message.at))}, {clock(message.at)}"
     return f"— {at} · {what} · {to} · {size(message.size)}\n{message.text}"
