@@ -93,7 +93,9 @@ def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: Q
 def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
     qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
+    assert welcome._much.text().startswith("You will not notice it:")
     welcome._profile.choose(2)
+    assert welcome._much.text().startswith("Everything this computer has.")
     qtbot.mouseClick(welcome._power, Qt.MouseButton.LeftButton)
     qtbot.mouseClick(welcome._choices[1], Qt.MouseButton.LeftButton)
     qtbot.mouseClick(welcome._back, Qt.MouseButton.LeftButton)

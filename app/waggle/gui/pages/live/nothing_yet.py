@@ -37,7 +37,8 @@ class NothingYet(QFrame):
         self._example.clicked.connect(self.example_wanted)
         self.setLayout(
             column(
-                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4, row(None, (self.when, 1000), None), 4,
+                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4,
+                row(None, (self.when, 1000), None), 4,
                 row(None, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
             )
         )  # fmt: skip

@@ -24,7 +24,7 @@ from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.controls.inputs import Switch, TextField
-from waggle.gui.widgets.controls.usage_profile import PROFILES
+from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
@@ -148,7 +148,7 @@ class WelcomePage(QWidget):
                 tr("Your files"), tr("What you type, unless you share it"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
-        return ScrollArea(_step(
+        self._in_short = _step(
             theme, tr("Let your computer learn with others"),
             text(theme, tr("Waggle trains a small language model here, in the background, together with other computers."),
                  "body", "soft", wrap=True),
@@ -158,7 +158,8 @@ class WelcomePage(QWidget):
             _badge_row(theme, "learn", tr("It learns"),
                    tr("It learns from its own successes and from theirs, a little every round.")),
             10, shared,
-        ), "surface")  # fmt: skip
+        )  # fmt: skip
+        return ScrollArea(self._in_short, "surface")
 
     def offer_model(self, offer: ModelOffer) -> None:
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
@@ -236,14 +237,17 @@ class WelcomePage(QWidget):
             wrap=True,
         )
         pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
-        self._left_out_when_low = self._about, pausing
+        self._much = text(theme, "", "small", "soft", wrap=True)
+        self._profile.chosen.connect(self._say_how_much)
+        self._say_how_much(self._profile.index)
+        self._left_out_when_low = self._about, self._much, pausing
         self._with_whom = _step(
             theme,
             tr("Who should it learn with?"),
             self._about,
             self._trained,
             as_widget(self._swarm_box),
-            frame("well", column(self._use(), self._background(), gap=8, margins=(16, 10, 16, 10))),
+            frame("well", column(self._use(), self._much, self._background(), gap=8, margins=(16, 10, 16, 10))),
             pausing,
         )
         return ScrollArea(self._with_whom, "surface")
@@ -264,6 +268,9 @@ class WelcomePage(QWidget):
         much = as_widget(row(text(theme, tr("Use of this computer"), "strong"), self._profile, None, gap=12))
         power = as_widget(row(text(theme, tr("Pause on battery"), "strong"), self._power, gap=10))
         return StretchRow((much, 1), (power, 0), gap=20)
+
+    def _say_how_much(self, profile: int) -> None:
+        self._much.setText(tr(list(PROFILE_WORDS.values())[profile]))
 
     def _background(self) -> QWidget:
         """Whether it is there when nobody opened it, and when its window was closed. Nothing starts unless the person says so."""
@@ -373,6 +380,7 @@ class WelcomePage(QWidget):
         self._swarm_box.setSpacing(6 if low else 8)
         for choice in self._choices:
             choice.set_low(low)
+        self._in_short.setSpacing(12 if low else 22)
         self._with_whom.setSpacing(8 if low else 12)
         self._trained_box.setContentsMargins(16, 4 if low else 10, 16, 4 if low else 10)
         for part in self._left_out_when_low:
