@@ -87,10 +87,6 @@ class Surfaces:
                 "status page": number_in(self.page, r'<div class="figure">(\d+)</div><h2>peers? trains? with it'),
                 "metrics": self.metric("waggle_node_training_peers"),
             },
-            "peers that fetched": {
-                "Home": number_in(self.home, r"(\d+) took your examples"),
-                "Peers": number_in(self.peers, r"(\d+) took your examples"),
-            },
             "round": {
                 "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),
                 "tray": number_in(self.tray, r"round (\d+)"),

@@ -129,7 +129,7 @@ class SharingCard(QFrame):
             self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(state.peers))))
             self._picture.show_state(state, now)
             self._row.show_peers(state.peers.values())
-        words = "" if self._is_resting else company_words(state)
+        words = "" if self._is_resting else company_words(state, brief=True)
         if not (words or self._is_resting or state.peers or state.reach == "solo"):
             words = tr("Nobody else is here yet")
         self._here.setText(words)

@@ -112,19 +112,22 @@ def has_curve(state: State) -> bool:
     return sum(map(len, exams(state))) >= FEW
 
 
-def company_words(state: State) -> str:
-    """How many train with this node, and how many took its examples; else how many are connected; empty for nobody."""
+def company_words(state: State, *, brief: bool = False) -> str:
+    """How many train with this node; else how many are connected; empty for nobody.
+
+    Unless it is `brief`, also how many are connected but do not train, and how many took examples.
+    """
     here, training, took = len(state.connected), len(state.members), len(state.takers)
     if not here:
         return ""
     if not training or state.phase in HALTED_PHASES:
         words = plural(here, "%n computer is connected", "%n computers are connected")
-    elif training == here:
+    elif brief or training == here:
         words = plural(training, "%n computer trains with you", "%n computers train with you")
     else:
         words = plural(training, "%n of %1 computers trains with you", "%n of %1 computers train with you")
         words = words.replace("%1", figure(here))
-    return words + (plural(took, "; %n took your examples", "; %n took your examples") if took else "")
+    return words + (plural(took, "; %n took your examples", "; %n took your examples") if took and not brief else "")
 
 
 class Sharing(msgspec.Struct, frozen=True):
