@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.shared import waiting
-from waggle.cli.swarms.described import COME_BACK, ENDS_SOLO, MODEL_STAYS, PRIVATE, UNCHECKED, before_joining
+from waggle.cli.swarms.described import COME_BACK, ENDS_SOLO, MODEL_STAYS, PRIVATE, before_joining
 from waggle.engine.control import server
-from waggle.gui.pages.swarms import swarm_facts, swarm_preview
+from waggle.gui.pages.swarms import swarm_preview
 from waggle.protocol import commands, events
-from waggle.protocol.events_swarms import KnownSwarms, SwarmDetails
+from waggle.protocol.events_swarms import KnownSwarms, SpecialtyDetails, SwarmDetails
 from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.protocol.text.privacy_text import SHARED, STAYS
+from waggle.protocol.text.swarm_text import UNCHECKED
 
 TARGET, EARLIER = "ab" * 32, "cd" * 32
 Join = Callable[..., int]
@@ -108,8 +109,14 @@ def test_what_the_window_asks_before_joining_is_printed_and_nothing_joins_withou
     assert "Add --yes if you want it." in printed.err
 
 
+def test_answers_that_nobody_verified_are_called_so_as_in_the_window():
+    logic = SpecialtyDetails(title="Logic", levels=("hard",), unchecked=("hard",))
+    swarm = SwarmDetails(charter=TARGET, name="Ours", specialties=(logic,))
+    assert f"\nAnswers not verified: {UNCHECKED}\n" in before_joining(swarm, None, None, solo=False)
+    assert str(UNCHECKED) not in before_joining(OURS, None, None, solo=False)
+
+
 def test_the_sentences_about_joining_are_those_of_the_window():
-    assert swarm_facts.UNCHECKED == UNCHECKED
     window = inspect.getsource(swarm_preview)
     for sentence in (COME_BACK, ENDS_SOLO, PRIVATE):
         assert f'tr("{sentence}")' in window

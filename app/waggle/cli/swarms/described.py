@@ -3,16 +3,10 @@
 from waggle.core.message import plain
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 from waggle.protocol.text.privacy_text import SHARED, STAYS
+from waggle.protocol.text.swarm_text import CLASS_NAMES, CLASS_PAGE, UNCHECKED
 from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.swarm_presets import CLASSROOM
 
-UNCHECKED = "Their answer keys could not be checked independently; their scorers were tested with altered answers."
-CLASS_PAGE = (
-    "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "
-    "gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with "
-    "Windows take part through this one."
-)
-CLASS_NAMES = "Members may choose the name that the class sees. It reaches members only, and everybody who can see that page."
 MODEL_STAYS = "Your model keeps what it learned"
 COME_BACK = "You can come back at any time."
 ENDS_SOLO = "You chose to train on this computer only: going there ends that."
@@ -66,8 +60,8 @@ def class_words() -> str:
             f"Rounds are short: at most {CLASSROOM.group_size_max} answers to a question, of {CLASSROOM.completion_characters} "
             "characters. The recommended model is the starter that comes with Waggle.",
             PRIVATE,
-            CLASS_PAGE,
-            CLASS_NAMES,
+            str(CLASS_PAGE),
+            str(CLASS_NAMES),
         )
     )
 
@@ -78,7 +72,7 @@ def before_joining(
     """What the window shows before it joins a swarm: what it is, who is there, what leaves this computer, and what changes."""
     lines = [described(swarm), "", members_words(swarm, read)]
     if any(specialty.unchecked for specialty in swarm.specialties):
-        lines.append(f"Unchecked: {UNCHECKED}")
+        lines.append(f"Answers not verified: {UNCHECKED}")
     if swarm.model_hint:
         lines.append(f"Recommended model: {' '.join(swarm.model_hint.split())}")
     lines += [f"You will share: {SHARED}", f"Never leaves: {STAYS}", PRIVATE if swarm.private else OPEN]

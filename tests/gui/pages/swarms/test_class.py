@@ -13,13 +13,13 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.swarms.swarm_facts import CLASS_PAGE
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_swarms import InviteWritten, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import State, apply
+from waggle.protocol.text.swarm_text import CLASS_PAGE
 
 pytestmark = pytest.mark.qt_log_ignore("does not support")  # a minimum size, on the offscreen platform
 HERE, CLASS = "ab" * 32, "cd" * 32

@@ -7,11 +7,12 @@ from PySide6.QtWidgets import QApplication, QLabel
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
-from waggle.gui.pages.swarms.swarm_facts import UNCHECKED, Fact, has_unchecked, trains_on, unchecked_mark
+from waggle.gui.pages.swarms.swarm_facts import Fact, has_unchecked, trains_on, unchecked_mark
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyDetails, SpecialtyOffer, SwarmDetails
+from waggle.protocol.text.swarm_text import UNCHECKED
 
 ALL: tuple[Difficulty, ...] = ("easy", "standard", "hard")
 EASY, STANDARD, HARD, EVERY = range(4)  # places of the switch

@@ -12,7 +12,6 @@ from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
-from waggle.gui.pages.swarms.swarm_facts import CLASS_PAGE
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.containers.scroll_anchor import show_in_view
@@ -24,15 +23,13 @@ from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.events_swarms import SwarmCreated
 from waggle.protocol.state import SPECIALTIES, State
+from waggle.protocol.text.swarm_text import CLASS_NAMES, CLASS_PAGE
 
 NAME, HINT = 60, 80  # characters, as in a charter
 FROM_WAGGLE, OWN = range(2)  # tabs
 CLASS_ASKS = later(
     "It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the "
     "recommended model is the starter that comes with Waggle."
-)
-CLASS_NAMES = later(
-    "Members may choose the name that the class sees. It reaches members only, and everybody who can see that page."
 )
 
 

@@ -6,7 +6,6 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
-    UNCHECKED,
     Fact,
     has_unchecked,
     head_line,
@@ -22,6 +21,7 @@ from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.text.privacy_text import SHARED
+from waggle.protocol.text.swarm_text import UNCHECKED
 
 LONGEST_NAME = 40  # characters of a swarm's name on a button
 

@@ -21,12 +21,6 @@ FITTING, LONGEST_SAMPLE = 110, 220  # characters of a sample that fits well, and
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
 OF_ALL = {"easy": later("All easy: %1"), "standard": later("All standard: %1"), "hard": later("All hard: %1")}
 NOT_VERIFIED = later("answers not verified")
-UNCHECKED = later("Their answer keys could not be checked independently; their scorers were tested with altered answers.")
-CLASS_PAGE = later(
-    "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "
-    "gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with "
-    "Windows take part through this one."
-)
 
 
 def trains_on(swarm: SwarmDetails) -> str:

@@ -7,8 +7,6 @@ from waggle.core.round_number import round_number
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
-    CLASS_PAGE,
-    UNCHECKED,
     Fact,
     has_unchecked,
     head_line,
@@ -23,6 +21,7 @@ from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 from waggle.protocol.text.privacy_text import SHARED, STAYS
+from waggle.protocol.text.swarm_text import CLASS_PAGE, UNCHECKED
 
 LONGEST_NAME = 24  # characters, as in an announcement
 
