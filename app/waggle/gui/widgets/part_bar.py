@@ -16,6 +16,6 @@ class PartBar(QProgressBar):
         self.setRange(0, WHOLE)
 
     def show_part(self, done: int, total: int) -> None:
-        """Without a `total`, which is not known then, it only shows that something goes on."""
+        """Fill it by this share. `total` 0: not known, so it only shows that work goes on."""
         self.setRange(0, WHOLE if total else 0)
         self.setValue(round(WHOLE * done / total) if total else 0)

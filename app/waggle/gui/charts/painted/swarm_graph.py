@@ -263,7 +263,7 @@ class SwarmGraph(PaintedChart):
         painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Draw the names that have room; that of the selected peer always."""
+        """Draw each name that fits, and the name of the selected peer in any case."""
         font = self.theme.font("caption")
         painter.setFont(font)
         faded = {node.peer.id for node in self._around if node.peer.faded}
@@ -273,9 +273,9 @@ class SwarmGraph(PaintedChart):
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
 
     def name_places(self, metrics: QFontMetricsF) -> dict[str, NamePlace]:
-        """Where the names of peers stand, by id: those of most use choose first, whoever is selected, so that none jumps.
+        """Where names are drawn, by peer id. The most useful peers choose first, so that no name moves when a peer is selected.
 
-        One of the selected peer that found no room takes that of others.
+        If the name of the selected peer fits nowhere, it replaces the names in its way.
         """
         avatars = [(node.peer.id, _box(node.place, node.radius - 3)) for node in self._around]  # a hexagon has no corners there
         avatars.append(("", _box(QRectF(self.rect()).center(), MINE)))
@@ -293,7 +293,7 @@ class SwarmGraph(PaintedChart):
     def _name_place(
         self, node: PlacedPeer, metrics: QFontMetricsF, avatars: Sequence[tuple[str, QRectF]], placed: Mapping[str, NamePlace]
     ) -> NamePlace | None:
-        """Where the name of a peer has room, and as much of it as has; None: nowhere."""
+        """Where the name of a peer fits, and as much of it as fits; None: nowhere."""
         others = [*(box for peer, box in avatars if peer != node.peer.id), *(_ground(box) for box, _ in placed.values())]
         beside = self._room_beside(node)
         for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
@@ -308,7 +308,7 @@ class SwarmGraph(PaintedChart):
         return None
 
     def _any_place(self, node: PlacedPeer, metrics: QFontMetricsF) -> NamePlace:
-        """Where the name of a peer stands that has room nowhere."""
+        """Where to draw a name that fits nowhere."""
         words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
         return self._name_boxes(node, metrics.horizontalAdvance(words) + 2)[0], words
 

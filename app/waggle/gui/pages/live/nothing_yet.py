@@ -1,4 +1,4 @@
-"""What Live shows before there is any question: what goes on, how far the first test is, and when questions come."""
+"""Live before the first question: what Waggle is doing, the progress of the first test, and when questions will appear."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame
@@ -18,7 +18,7 @@ AROUND, BETWEEN = 24, 10  # pixels
 
 
 class NothingYet(QFrame):
-    """`example_wanted`: for a recorded run."""
+    """`example_wanted`: the person wants to watch a recorded run."""
 
     example_wanted = Signal()
 
@@ -44,7 +44,7 @@ class NothingYet(QFrame):
         )  # fmt: skip
 
     def show_state(self, state: State, says: str, when: str) -> None:
-        """`says` is what goes on, `when` says when the first question comes."""
+        """`says`: what Waggle is doing; `when`: when questions will appear."""
         failed = state.phase == "problem"
         self._sign.show_icon("warn" if failed else "live", "bad" if failed else "text_faint")
         self.says.setText(says)

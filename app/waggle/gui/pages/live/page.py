@@ -28,7 +28,7 @@ STAGE, ALL_ANSWERS, NOTHING = range(3)  # the views; a person chooses between th
 
 
 class LivePage(Page):
-    """For watching: its one primary button starts an engine that failed."""
+    """For watching: its only command starts an engine that failed."""
 
     spreads = True
 
@@ -154,9 +154,7 @@ class LivePage(Page):
         if self._state.phase == "problem":
             words = tr("Questions and answers appear here when training runs again.")
             return " ".join(filter(None, (tr(sentence(self._state).detail), words)))
-        if self._state.phase == "preparing":
-            return tr("Questions and answers appear here as soon as the first round begins.")
-        if not self._state.round:
+        if self._state.phase == "preparing" or not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":
             return tr("Questions and answers appear here when you resume.")

@@ -50,7 +50,7 @@ class AnswerRow(QWidget):
         well.setProperty("now", now)
         guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
-        before = theme.px(BARE) if tone == "bare" else 0  # its icon stands below that of a tinted one
+        before = theme.px(BARE) if tone == "bare" else 0  # so that the icons of plain and tinted chips line up
         self._judged = as_widget(row(chip, guess, None, margins=edges(0 if hidden else before, 0, 0, 0)))
         chip.setVisible(not hidden)
         guess.setVisible(hidden and by_model)
