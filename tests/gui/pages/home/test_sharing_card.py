@@ -47,6 +47,14 @@ def test_who_is_alone_reads_so_only_while_an_engine_runs(theme: Theme, qtbot: Qt
         assert card._here.text() == words
 
 
+def test_the_card_says_how_many_train_with_you_and_nothing_else(theme: Theme, qtbot: QtBot) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    members = {name: replace(peer, received=9, groups_pulled=2) for name, peer in PEERS.items() if name != "third"}
+    card.show_state(replace(RUNNING, peers=PEERS | members), 1.0)
+    assert card._here.text() == "2 computers train with you"
+
+
 def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:
     place = QRectF(0, 0, 352, 250)
     for node in place_peers(most_active_peers(list(PEERS.values()), 1.0), place):

@@ -447,3 +447,12 @@ def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, pha
         live.show_view(view)
         assert live._views.currentIndex() == NOTHING
         assert live.nothing.when.text() == f"Questions and answers appear here {when}."
+
+
+def test_after_a_failure_the_reason_stands_where_questions_would(window_told: TellWindow) -> None:
+    failed = events.EngineFailed(title="Training stopped.", advice="This computer may have too little memory for this model.")
+    window = window_told([ready(round=0), failed])
+    window.show_page("live")
+    when = window.pages.of(LivePage).nothing.when.text()
+    assert when.startswith("This computer may have too little memory for this model. ")
+    assert when.endswith(" Questions and answers appear here when training runs again.")
