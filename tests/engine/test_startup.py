@@ -195,7 +195,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
     note = noted(tmp_path)
     assert note.startswith("Fits: about ")
-    assert "0.5 of 0.7 GB of memory. All weights are trained with little memory in bfloat16." in note
+    assert "0.5 of 0.5 GB of memory. All weights are trained with little memory in bfloat16." in note
     assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = ComputerSettings(memory_gb=0.56, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
