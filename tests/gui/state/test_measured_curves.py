@@ -28,10 +28,18 @@ def test_the_same_model_on_the_same_questions_has_curves() -> None:
     assert measured_curves(State(ready=replace(MEASURED, specialties=STEPS[::-1]))) == SMOLLM2, "in any order"
 
 
+@pytest.mark.parametrize("stored", [".Q4_1", "-Q4_K_M", "-IQ2_XS", "-bf16", ".F32", "_q8_0"])
+def test_a_file_that_stores_the_same_model_in_another_precision_has_them_too(stored: str) -> None:
+    assert measured_curves(State(ready=replace(MEASURED, model=f"smollm2-135M-Instruct{stored} 134.5M"))) == SMOLLM2
+
+
 @pytest.mark.parametrize(
     "other",
     [
         replace(MEASURED, model="Starter 0.8M"),
+        replace(MEASURED, model="SmolLM2-135M-Instruct-medical 134.5M"),
+        replace(MEASURED, model="SmolLM2-135M-Instruct-Q4_1-medical 134.5M"),
+        replace(MEASURED, model="My-SmolLM2-135M-Instruct 134.5M"),
         replace(MEASURED, model="135M-Instruct 134.5M"),
         replace(MEASURED, model=""),
         replace(MEASURED, parameters=361_821_120),

@@ -1,5 +1,6 @@
 """Held-out curves of real models that were measured elsewhere, which Progress shows beside the own one of such a model."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
@@ -11,6 +12,7 @@ from waggle.protocol.events import HeldOutScore
 from waggle.protocol.state import State
 
 EXACT = 0.01  # by which the number of weights may differ: norms and biases are not always counted
+STORED_AS = r"([-._](b?f16|f32|i?q\d\w*))*"  # how a file may store the same model, as in "-bf16" or ".Q4_K_M"
 
 
 class MeasuredCurves(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +43,8 @@ def all_measured() -> tuple[MeasuredCurves, ...]:
 def measured_curves(state: State) -> MeasuredCurves | None:
     """The curves of the model in training on the questions of its swarm; None if these were not measured.
 
-    A model is known by its name and the number of its weights. Older engines name no levels.
+    A model is known by its name, in whatever precision a file stores it, and the number of its weights. Older engines name no
+    levels.
     """
     ready = state.ready
     if ready is None:
@@ -49,8 +52,9 @@ def measured_curves(state: State) -> MeasuredCurves | None:
     levels = {specialty.dataset: frozenset(specialty.levels) for specialty in ready.specialties}
     name = ready.model.rpartition(" ")[0]  # without the size
     for curves in all_measured():
-        is_same_model = curves.model.endswith(f"/{name}") and abs(ready.parameters - curves.weights) <= EXACT * curves.weights
-        if is_same_model and levels == curves.specialties:
+        is_named_so = re.fullmatch(re.escape(curves.model.rpartition("/")[2]) + STORED_AS, name, re.IGNORECASE)
+        is_as_large = abs(ready.parameters - curves.weights) <= EXACT * curves.weights
+        if is_named_so and is_as_large and levels == curves.specialties:
             return curves
     return None
 
