@@ -26,7 +26,7 @@ from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog, UndoStep
 from waggle.engine.services.models.choice_download import ChoiceDownload
-from waggle.engine.startup import NodeHost
+from waggle.engine.startup.host import NodeHost
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.memory_backoff import MAX_HALVINGS, MemoryBackoff, system_kills
 from waggle.protocol import events, json_lines

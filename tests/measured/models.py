@@ -203,7 +203,7 @@ def _answer_beside(beside: str, root: Path, folder: Path, policy: Any, gate: Any
         return CheckpointState(round=1, step=policy.steps, epoch=1, charter="ab" * 32, base="b", method=policy.training.method)
 
     trained = policy.training
-    way = trained if trained.is_adapted else TrainingMode("lean", trained.precision)  # as in startup.py
+    way = trained if trained.is_adapted else TrainingMode("lean", trained.precision)  # as in engine/startup/model.py
     current = CurrentWeights(gate, policy, newest, peak)
     snapshots = Snapshots(paths.Home(root / "home").prepare(), folder, "cpu", trainings=(way,), current=current)
     copied = sum(weight.nbytes for weight in policy.weights().values())

@@ -79,7 +79,7 @@ def measure_truth() -> dict[str, object]:
 def measure_model(folder: Path) -> dict[str, object]:
     import torch
 
-    from waggle.engine.startup import FORM_PAY
+    from waggle.engine.startup.round_settings import FORM_PAY
     from waggle.models.backend import open_policy
     from waggle.rl.advantage import teaches
     from waggle.sapo import round as sapo
@@ -150,7 +150,7 @@ def measure_steering(rounds: int) -> dict[str, object]:
 
 def measure_form_pay(rounds: int) -> dict[str, object]:
     """Play both arms in a folder that is thrown away; alone, with the crumb span of the default."""
-    from waggle.engine.startup import FORM_PAY
+    from waggle.engine.startup.round_settings import FORM_PAY
     from waggle.practice.results import Book, Run
     from waggle_lab.study.comparison import FLOORED
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from sapo.test_round import RULES, external, node
-from waggle.engine.startup import FORM_PAY
+from waggle.engine.startup.round_settings import FORM_PAY
 from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.sapo.round import play
 from waggle.sapo.sharing.plain import Plain

@@ -6,7 +6,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from waggle.core import paths
-from waggle.engine.startup import _seed
+from waggle.engine.startup.round_settings import _seed
 from waggle.models.stop_tokens import StopTokens
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.network.messages import rollout_record

@@ -1,4 +1,4 @@
-"""The engine's main: puts an engine together (its node in startup.py), contributes until a stop, and restarts.
+"""The engine's main: puts an engine together (its node in startup/), contributes until a stop, and restarts.
 
 Without `--stdio` the engine is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
 stdin belongs to a window, and its end ends the engine; if a service already has the home folder, the window follows that one.
@@ -41,7 +41,8 @@ from waggle.engine.services.models.choice_download import ChoiceDownload
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.services.swarms import ended_swarms, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.training_figures import TrainingFigures
-from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
+from waggle.engine.startup.host import LiveChoices, ModelOpening, NodeHost
+from waggle.engine.startup.node import PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest

@@ -15,7 +15,7 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.models.snapshots import ModelSnapshot, Snapshots
-from waggle.engine.startup import _snapshots
+from waggle.engine.startup.model import open_snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
 from waggle.models.memory_fit import Workload
@@ -120,7 +120,9 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     opened = open_policy(moments.folder, device="cpu", threads=1, training=TrainingMode("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
-    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: ComputerSettings(memory_gb=allowed[0]))
+    snapshots = open_snapshots(
+        moments.home, moments.folder, opened, lambda: False, lambda: ComputerSettings(memory_gb=allowed[0])
+    )
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
     smaller, *larger = sorted(snapshots.foretold(models, WORK).values())
     enough, little = (larger or [smaller])[-1] * 1.2 / GB, smaller * 1.2 / GB

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from waggle.core import paths
-from waggle.engine.startup import _seed
+from waggle.engine.startup.round_settings import _seed
 from waggle.engine.storage import noise_salt
 from waggle.rl.random_streams import uniforms
 

@@ -20,11 +20,13 @@ from engine.test_resume import LEARNED_MIX
 from waggle.core import paths, settings
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettings, Settings, SwarmSettings
-from waggle.engine import startup
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import FORM_PAY, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
+from waggle.engine.startup import answer_checker, round_settings
+from waggle.engine.startup.host import LiveChoices, ModelOpening, NodeHost
+from waggle.engine.startup.node import PreparedNode, prepare_node
+from waggle.engine.startup.round_settings import FORM_PAY
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
@@ -81,7 +83,7 @@ class Lent:
 @pytest.fixture
 def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the verifier, as its start takes long and these tests are about something else."""
-    monkeypatch.setattr("waggle.engine.startup.Verifier", lambda *_, **__: Lent(verifier))
+    monkeypatch.setattr("waggle.engine.startup.answer_checker.Verifier", lambda *_, **__: Lent(verifier))
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
@@ -131,9 +133,9 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
 
 
 async def test_a_checker_that_starts_slowly_is_waited_for_and_that_is_said_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(startup, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(answer_checker, "SLOW_SECONDS", 0.0)
     await prepared(tmp_path, LearningSettings(held_out_questions=1))
-    assert [event.part for event in preparations(tmp_path)].count(startup.SLOW_PART) == 1
+    assert [event.part for event in preparations(tmp_path)].count(answer_checker.SLOW_PART) == 1
 
 
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
@@ -319,7 +321,7 @@ def test_a_seed_takes_the_place_of_key_and_salt_only_where_a_node_trains_alone(t
 
     def randomness(place: int, *overrides: str) -> tuple[bytes, int]:
         chosen = settings.read(tmp_path / "none", overrides)
-        return startup._randomness(homes[place], chosen, identities[place], publisher)
+        return round_settings.randomness(homes[place], chosen, identities[place], publisher)
 
     alone = ("swarm.solo=true", "learning.seed=7")
     assert randomness(0, *alone) == randomness(1, *alone)

@@ -1,0 +1,1 @@
+"""Prepares the node of an engine."""
