@@ -9,8 +9,8 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
 from waggle.core.settings import ScheduleSettings
+from waggle.engine import computer_watch, main
 from waggle.engine import lifecycle as lifecycles
-from waggle.engine import main
 from waggle.engine.command_handler import EngineHandler
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -247,7 +247,7 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
     assert not choices.now.when.idle_minutes, "no rule asks"
     lifecycle.decide_again(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    watch = asyncio.ensure_future(main._watch_computer(lifecycle, choices, publisher, MemoryBackoff(home, "")))
+    watch = asyncio.ensure_future(computer_watch.watch_computer(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
     await main._cancel(watch)
 

@@ -16,7 +16,7 @@ import waggle
 from waggle.core import paths, settings
 from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
 from waggle.core.settings import ModelSettings
-from waggle.engine import main
+from waggle.engine import computer_watch, main
 from waggle.engine.control import server, stdio
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
@@ -217,7 +217,7 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
         await host.stopped.wait()
         raise Stopped
 
-    monkeypatch.setattr(main, "SensorReader", blind)
+    monkeypatch.setattr(computer_watch, "SensorReader", blind)
     monkeypatch.setattr(main, "prepare_node", prepare)
     with pytest.raises(OSError, match="Too many open files"):
         await main._contribute(process, "")
@@ -300,7 +300,7 @@ async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(
     lifecycle.gate()
     seconds[0] = 400.0
     publisher.attach(lambda line: decided.set())
-    watch = asyncio.ensure_future(main._watch_computer(lifecycle, live_settings, publisher, backoff))
+    watch = asyncio.ensure_future(computer_watch.watch_computer(lifecycle, live_settings, publisher, backoff))
     async with asyncio.timeout(60):
         await decided.wait()
     await main._cancel(watch)
