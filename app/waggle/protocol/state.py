@@ -3,6 +3,7 @@
 The State is bounded. Long charts come from QueryHistory, and stand beside the recent rounds.
 """
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -61,7 +62,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return not self.origin
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class State(msgspec.Struct, frozen=True, kw_only=True, dict=True):  # dict: for what is counted once, in swarms of hundreds
     """Everything that a window, a tray or `waggle ctl` may show."""
 
     seq: int = 0
@@ -141,20 +142,20 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: events_models.ModelUnavailable | None = None  # the chosen model cannot be had: a person may choose another
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
-    @property
+    @cached_property
     def connected(self) -> tuple[events.PeerInfo, ...]:
         """The peers that are connected now: nobody without a running engine, whatever its last event said."""
         runs = self.phase not in ("problem", "stopped")
         return tuple(peer for peer in self.peers.values() if runs and peer.connection != "gone")
 
-    @property
+    @cached_property
     def members(self) -> tuple[events.PeerInfo, ...]:
         """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
         return tuple(
             peer for peer in self.connected if (peer.received or peer.groups_pulled) and peer.choice != "blocked"
         )  # seeds train nothing
 
-    @property
+    @cached_property
     def takers(self) -> tuple[events.PeerInfo, ...]:
         """The members that have fetched answers of this node."""
         return tuple(peer for peer in self.members if peer.groups_pulled)
