@@ -296,7 +296,7 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten/Std., %2 von %3 GB RAM</translation></message>
+<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten/h oder mehr, %2 von %3 GB RAM</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
@@ -727,7 +727,7 @@
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits as an adapter</source><translation>Passt als Adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Passt, spart Speicher</translation></message>
-<message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
+<message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde oder mehr, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
@@ -1070,7 +1070,7 @@
 <message><source>Mar</source><translation>Mär</translation></message>
 <message><source>Mark hours in the week to start.</source><translation>Markiere Stunden in der Woche.</translation></message>
 <message><source>May</source><translation>Mai</translation></message>
-<message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt vielleicht nicht: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
+<message><source>May not fit: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Passt vielleicht nicht: etwa %1 Antworten je Stunde oder mehr, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>Maze</source><translation>Labyrinth</translation></message>
 <message><source>Mean reward</source><translation>Ø Belohnung</translation></message>
 <message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Mittelwerte von %1 Läufen allein und %2 Schwärmen mit denselben Fachgebieten. Dein Lauf kann anders ausfallen.</translation></message>

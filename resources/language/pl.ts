@@ -296,7 +296,7 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
+<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi/godz. lub więcej, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
@@ -727,7 +727,7 @@
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits as an adapter</source><translation>Pasuje jako adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Pasuje, oszczędnie</translation></message>
-<message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
+<message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę około %1 odpowiedzi lub więcej, pamięć: %2 z %3 GB.</translation></message>
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; do tego czasu trenujesz bez innych.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
@@ -1070,7 +1070,7 @@
 <message><source>Mar</source><translation>mar</translation></message>
 <message><source>Mark hours in the week to start.</source><translation>Zaznacz godziny w tygodniu, aby zacząć.</translation></message>
 <message><source>May</source><translation>maj</translation></message>
-<message><source>May not fit: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Może się nie zmieścić: około %1 odpowiedzi na godzinę, pamięć: %2 z %3 GB.</translation></message>
+<message><source>May not fit: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Może się nie zmieścić: około %1 odpowiedzi na godzinę lub więcej, pamięć: %2 z %3 GB.</translation></message>
 <message><source>Maze</source><translation>Labirynt</translation></message>
 <message><source>Mean reward</source><translation>Śr. nagroda</translation></message>
 <message><source>Means of %1 runs alone and of %2 swarms on the same specialties. Your own run may differ.</source><translation>Średnie z przebiegów solo (%1) i rojów (%2) na tych samych specjalnościach. Twój przebieg może być inny.</translation></message>

@@ -76,7 +76,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """A training mode, the bytes that it `needs`, the bytes that are `free`, and about how many answers per hour it gives."""
+    """A training mode, the bytes that it `needs`, the bytes that are `free`, and about how many answers an hour it gives.
+
+    Most answers are shorter than they may be, so there will be more of them.
+    """
 
     training: TrainingMode
     needs: int
@@ -93,9 +96,9 @@ class MemoryFit:
         may = math.floor(self.free * USABLE_SHARE / 1e8) / 10  # never rounded up to what a larger model needs
         needs = min(self.needs / 1e9, may) if self.fits else self.needs / 1e9
         values = Figure(self.answers_an_hour), Figure(needs, 1), Figure(may, 1)
-        begin = Message("May not fit: about %1 answers an hour, %2 of %3 GB of memory.", *values)
+        begin = Message("May not fit: about %1 answers an hour or more, %2 of %3 GB of memory.", *values)
         if self.fits:
-            begin = Message("Fits: about %1 answers an hour, %2 of %3 GB of memory.", *values)
+            begin = Message("Fits: about %1 answers an hour or more, %2 of %3 GB of memory.", *values)
         how = Message("%1 in %2.", WORDS[self.training.method], self.training.precision)
         parts = self.training.parts
         if parts > 1:
@@ -218,8 +221,12 @@ def _in_parts(way: TrainingMode) -> list[TrainingMode]:
 
 
 def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:
-    answers = work.answers * 3600 / max(1e-9, round_seconds(model, machine, work, way))
-    return MemoryFit(way, _bytes(model, machine, work, way), machine.free, _round_to_two_digits(answers))
+    return MemoryFit(way, _bytes(model, machine, work, way), machine.free, answers_an_hour(model, machine, work, way))
+
+
+def answers_an_hour(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
+    """About how many answers are written and learned from an hour, to two digits, if all are as long as they may be."""
+    return _round_to_two_digits(work.answers * 3600 / max(1e-9, round_seconds(model, machine, work, way)))
 
 
 def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:

@@ -197,7 +197,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
     note = noted(tmp_path)
     assert note.startswith("Fits: about ")
-    assert "0.5 of 0.5 GB of memory. All weights are trained with little memory in bfloat16." in note
+    assert "answers an hour or more, 0.5 of 0.5 GB of memory. All weights are trained with little memory in bfloat16." in note
     assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = ComputerSettings(memory_gb=0.56, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
@@ -271,6 +271,10 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     expected = (first.plan.rules.max_new, "trial" if learned else "usual")
     assert (length.tokens, length.why) == expected, "the answers needed no more than the starter has"
     assert first.plan.rules.external_max == model_fit.STARTER_ANSWER_TOKENS
+    rules, fit = first.plan.rules, noted(home).values[0]
+    work = memory_fit.Workload(rules.questions, rules.local + rules.external, rules.group_size, length.tokens)
+    foretold = memory_fit.answers_an_hour(model_config.read(folder), first.machine, work, first.opened.policy.training)
+    assert fit.values[0].number == foretold, "of the length that was settled"
     plan = first.plan.held_out
     assert (plan.every, plan.few, len(plan.questions)) == (0, plan.questions, 9), "by time, and one question of each is few"
 

@@ -52,7 +52,7 @@ from waggle.engine.system.disk_limit import DiskLimit
 from waggle.engine.system.resource_limits import ResourceLimits
 from waggle.engine.training_loop import Progress, TrainingPlan
 from waggle.models.backend import OpenedPolicy
-from waggle.models.memory_fit import DeviceCapacity
+from waggle.models.memory_fit import DeviceCapacity, Workload, answers_an_hour
 from waggle.models.shared import generic_config
 from waggle.models.storage import checkpoint, ownership, starters
 from waggle.models.storage import identity as identity_of_model
@@ -209,6 +209,8 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         machine=machine,
     )
+    work = Workload(rules.questions, rules.local + rules.external, rules.group_size, rules.max_new)
+    fit = replace(fit, answers_an_hour=answers_an_hour(model, machine, work, fit.training))  # at the length that was settled
     note = STARTER_NOTE if is_starter else fit.sentence
     publisher.publish(_ready_event(prepared, identity, charter, note, form, member_name))
     return prepared

@@ -11,7 +11,7 @@ from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExport
 Offers = Mapping[str, ModelOffer]  # Waggle's suggestions by the name of their model
 APART = "  ·  "  # between two facts
 # What the engine says of a model, and the window in other words.
-FITS = "Fits: about %1 answers an hour, %2 of %3 GB of memory."
+FITS = "Fits: about %1 answers an hour or more, %2 of %3 GB of memory."
 TOO_LARGE = "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used."
 LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
@@ -71,7 +71,7 @@ def _short_fit(fit: Message) -> str:
     """Speed and memory, or the memory that lacks; empty for a sentence that has no shorter form."""
     match (fit.id, fit.values):
         case words, _ if words == FITS:
-            return tr(Message("About %1 answers an hour, %2 of %3 GB of memory", *fit.values))
+            return tr(Message("About %1 answers an hour or more, %2 of %3 GB of memory", *fit.values))
         case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
             may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
             return tr(Message("Needs %1 GB of memory. Waggle may use %2 GB.", needed, Figure(may, 1)))
