@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from waggle.core.errors import LabError
-from waggle.network.exchange.pool import CAPACITY, GroupPool
+from waggle.network.exchange.pool import CAPACITY, GroupPool, PoolState
 from waggle.rl.random_streams import generator
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS
@@ -39,6 +41,14 @@ class Parcel:
 
     due: int
     groups: tuple[JudgedGroup, ...]
+
+
+class SwarmState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A swarm between two ticks: of each node its pool, and the parcels on their way to it."""
+
+    tick: int
+    pools: tuple[PoolState, ...]
+    parcels: tuple[tuple[Parcel, ...], ...]
 
 
 class SimulatedSwarm:
@@ -80,6 +90,18 @@ class SimulatedSwarm:
             if online:
                 connection.deliver(self.tick)
 
+    def state(self) -> SwarmState:
+        """What `restore` takes. Call it between two ticks."""
+        pools, parcels = zip(*(connection.state() for connection in self.connections), strict=True)
+        return SwarmState(self.tick, pools, parcels)
+
+    def restore(self, state: SwarmState) -> None:
+        """Go on from there, with as many nodes and the same weather."""
+        self.tick = state.tick
+        self._online = self._draw_online()
+        for connection, pool, parcels in zip(self.connections, state.pools, state.parcels, strict=True):
+            connection.restore(pool, parcels)
+
     def _turn(self, member: int) -> bool:
         speed = self.weather.speeds[member % len(self.weather.speeds)]
         return int((self.tick + 1) * speed) > int(self.tick * speed)
@@ -114,6 +136,15 @@ class SimulatedConnection:
 
     def discard(self, groups: Sequence[JudgedGroup]) -> None:
         self._pool.take(groups)
+
+    def state(self) -> tuple[PoolState, tuple[Parcel, ...]]:
+        """The pool, and the parcels on their way here."""
+        return self._pool.state(), tuple(self._parcels)
+
+    def restore(self, pool: PoolState, parcels: Sequence[Parcel]) -> None:
+        """Take the place of what is here."""
+        self._pool.restore(pool)
+        self._parcels = list(parcels)
 
     def post(self, parcel: Parcel) -> None:
         """Put a parcel on its way here."""

@@ -12,20 +12,25 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from safetensors import numpy as array_files
 
-from waggle.core.errors import LabError
+from waggle.core.errors import CheckpointError, LabError
 from waggle.models.backend import open_policy
 from waggle.models.shared.training_mode import TrainingMode
+from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
 from waggle.network.exchange.verification import strict_verdict
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial_log import TrialLog
+from waggle.practice.trial_state import NodeState, TrialState, fill, packed, unpacked
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.prompt_form import PLAIN, PromptForm
+from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
@@ -34,6 +39,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach
+STATE, ARRAYS = "trial.msgpack", "log.safetensors"  # files of a saved trial, beside a folder for each node
 
 
 def plain_form(folder: Path, node: stages.Node, rules: stages.RoundSettings) -> PromptForm:
@@ -68,6 +74,8 @@ class _Player:
     """One node with its own count of rounds."""
 
     node: stages.Node
+    policy: SavablePolicy  # of the node
+    base: str  # see checkpoint.base_of
     ahas: first_success.FirstSuccessTracker
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
@@ -122,11 +130,17 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(replace(node, form=setup.form(setup.folders[i], node, setup.rules)), first_success.FirstSuccessTracker())
+        node = replace(node, form=setup.form(setup.folders[i], node, setup.rules))
+        return _Player(node, opened.policy, checkpoint.base_of(setup.folders[i]), first_success.FirstSuccessTracker())
+
+    @property
+    def tick(self) -> int:
+        """The number of finished ticks."""
+        return self._swarm.tick
 
     def run(self) -> Iterator[int]:
-        """Play all rounds; yields the number of finished ticks after each tick."""
-        for tick in range(self._key.rounds):
+        """Play all rounds that are left; yields the number of finished ticks after each tick."""
+        for tick in range(self.tick, self._key.rounds):
             if self._setup.measure_every and tick % self._setup.measure_every == 0:
                 self._measure(tick, self._setup.held_out)
             for i in self._swarm.players():
@@ -143,6 +157,60 @@ class Trial:
         specialty_counts = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
         methods = [setup.training[i % len(setup.training)].method for i in range(len(setup.folders))]
         return self.log.result(self._key, setup.models, methods, specialty_counts, cpu_seconds, commit)
+
+    @property
+    def bytes_to_save(self) -> int:
+        """About what `save` writes: weights and moments."""
+        states = (player.policy.state() for player in self._players)
+        return sum(array.nbytes for weights, moments in states for array in (*weights.values(), *moments.values()))
+
+    def save(self, folder: Path) -> None:
+        """Write all that later rounds and the result depend on, besides key and setup, into an empty folder.
+
+        Call it between two ticks. Raises CheckpointError and OSError.
+        """
+        for i, player in enumerate(self._players):
+            saved = CheckpointState(
+                round=player.round, step=player.policy.steps, epoch=epoch_at(self._swarm.clock()),
+                charter=self._setup.charter.digest.hex(), base=player.base,
+                library=checkpoint.library_of(player.policy),
+            )  # fmt: skip
+            checkpoint.save(_folder_of_node(folder, i), player.policy, saved)
+        nodes = tuple(
+            NodeState(
+                round=player.round,
+                useful=player.useful,
+                mix=player.node.mix.state,
+                taught=player.node.balance.state(),
+                known=player.ahas.known,
+                taught_by=dict(player.ahas.taught_by),
+                memory=packed(player.node.sharing.memory),
+            )
+            for player in self._players
+        )
+        state = TrialState(nodes=nodes, swarm=self._swarm.state(), log=self.log.state(), written=self._written)
+        (folder / STATE).write_bytes(packed(state))
+        (folder / ARRAYS).write_bytes(array_files.save(self.log.arrays))
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what a trial of the same key and setup saved.
+
+        Raises MemoryShort, and for a damaged folder CheckpointError, OSError, SafetensorError, KeyError and ValueError, such as
+        those of msgspec; then this trial cannot be played any more.
+        """
+        state = unpacked((folder / STATE).read_bytes(), TrialState)
+        for i, (player, saved) in enumerate(zip(self._players, state.nodes, strict=True)):
+            restored, damaged = checkpoint.load_newest(_folder_of_node(folder, i), player.policy, player.base)
+            if restored is None:
+                raise CheckpointError(damaged[0].reason if damaged else "It is incomplete.")
+            player.node = replace(player.node, mix=QuestionMix(saved.mix))
+            player.node.balance.restore(saved.taught)
+            fill(player.node.sharing.memory, saved.memory)
+            player.ahas = first_success.FirstSuccessTracker(saved.known, saved.taught_by)
+            player.round, player.useful = saved.round, saved.useful
+        self._swarm.restore(state.swarm)
+        self._written = state.written
+        self.log.restore(state.log, array_files.load((folder / ARRAYS).read_bytes()))
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
@@ -179,6 +247,10 @@ class Trial:
 
     def _scores(self, tick: int, questions: Sequence[Question]) -> list[evaluation.Score]:
         return [evaluation.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
+
+
+def _folder_of_node(folder: Path, i: int) -> Path:
+    return folder / f"node-{i}"
 
 
 def as_sent(groups: Sequence[JudgedGroup], charter: Charter, verifier: Verifier) -> list[JudgedGroup]:

@@ -1,7 +1,9 @@
 """Records a trial while it plays: curves over rounds, held-out scores, ahas. Thinned into one `results.Run`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,14 @@ from waggle.sapo.evaluation import Score
 from waggle.tasks.rollout_group import RIGHT
 
 MISSING = float("nan")  # a node that did not play in a tick
+
+
+class LogState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a log knows besides its arrays."""
+
+    measured_at: tuple[int, ...]
+    scores: tuple[tuple[Score, ...], ...]
+    ahas: tuple[Aha, ...]
 
 
 class TrialLog:
@@ -67,6 +77,33 @@ class TrialLog:
     def record_final_scores(self, scores: Sequence[Score]) -> None:
         """Record the scores of all nodes at the end, on more questions than the curve."""
         self._final = scores
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers of all ticks, by name: the arrays themselves, no copies."""
+        return {
+            "reward": self._reward,
+            "right": self._right,
+            "completions": self._completions,
+            "specialty": self._specialty,
+            "share": self._share,
+            "age": self._age,
+            "entropy": self._entropy,
+            "tokens": self._tokens,
+            "form_paid": self._form_paid,
+        }
+
+    def state(self) -> LogState:
+        """What `restore` takes beside `arrays`. Call it before the end: final scores are no part of it."""
+        return LogState(tuple(self._measured_at), tuple(map(tuple, self._scores)), tuple(self._ahas))
+
+    def restore(self, state: LogState, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from there. Raises KeyError, and ValueError for arrays of another trial."""
+        for name, array in self.arrays.items():
+            if arrays[name].shape != array.shape:
+                raise ValueError(f"the log's {name} is {arrays[name].shape}, not {array.shape}")
+            array[...] = arrays[name]
+        self._measured_at, self._scores, self._ahas = list(state.measured_at), list(state.scores), list(state.ahas)
 
     @property
     def ahas(self) -> Sequence[Aha]:

@@ -11,9 +11,11 @@ sender would have taught it so often by chance, P[Binomial(n, q) >= c] >= ODDS. 
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import comb
+
+import msgspec
 
 from waggle.sapo.question_mix import Level
 from waggle.tasks.questions import QuestionKey
@@ -24,6 +26,15 @@ SWARM_WINDOW, SWARM_ODDS = 256, 0.05  # the same for all parties together: collu
 MOST_PARTIES = 4096  # remembered, each in one level; the one that taught longest ago is forgotten
 MOST_QUESTIONS = 4096  # whose true answers are remembered
 SWARM = "swarm"  # takes the place of a party
+
+
+class TaughtAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The answers that one party taught lately in one level, oldest first. A party is a `peer`, or else a `name`."""
+
+    peer: bytes
+    name: str
+    level: Level
+    answers: tuple[str, ...]
 
 
 class AnswerBalance:
@@ -39,7 +50,7 @@ class AnswerBalance:
         self._answers, self._sample = answers, sample
         self._truths: OrderedDict[QuestionKey, str] = OrderedDict()
         self._samples: dict[Level, Counter[str]] = {}
-        self._taught: OrderedDict[tuple[Hashable, Level], deque[str]] = OrderedDict()
+        self._taught: OrderedDict[tuple[str | bytes, Level], deque[str]] = OrderedDict()
 
     def read(self, groups: Iterable[JudgedGroup]) -> None:
         """Find out the true answers of these groups' questions at once; otherwise, each is asked for by itself."""
@@ -50,7 +61,7 @@ class AnswerBalance:
         while len(self._truths) > max(MOST_QUESTIONS, len(keys)):
             self._truths.popitem(last=False)
 
-    def allows(self, group: JudgedGroup, party: Hashable) -> bool:
+    def allows(self, group: JudgedGroup, party: str | bytes) -> bool:
         """Whether the answer of a group did not come too often yet, from its party and from all parties."""
         answer, level = self._taught_answer(group), (group.question.dataset, group.question.level)
         if answer is None:
@@ -64,16 +75,30 @@ class AnswerBalance:
             )
         )
 
-    def record(self, group: JudgedGroup, party: Hashable) -> None:
+    def record(self, group: JudgedGroup, party: str | bytes) -> None:
         """Remember the answer of a group that was learned."""
         answer, level = self._taught_answer(group), (group.question.dataset, group.question.level)
         if answer is None:
             return
-        for key, window in (((party, level), PARTY_WINDOW), ((SWARM, level), SWARM_WINDOW)):
-            self._taught.setdefault(key, deque(maxlen=window)).append(answer)
-            self._taught.move_to_end(key)
+        for whose in (party, SWARM):
+            self._taught.setdefault((whose, level), _window(whose)).append(answer)
+            self._taught.move_to_end((whose, level))
         while len(self._taught) > MOST_PARTIES:
             self._taught.popitem(last=False)
+
+    def state(self) -> tuple[TaughtAnswers, ...]:
+        """What `restore` takes. True answers are no part of it: they are found out again."""
+        return tuple(
+            TaughtAnswers(*((whose, "") if isinstance(whose, bytes) else (b"", whose)), level, tuple(taught))
+            for (whose, level), taught in self._taught.items()
+        )
+
+    def restore(self, state: Iterable[TaughtAnswers]) -> None:
+        """Take the place of what was recorded."""
+        self._taught.clear()
+        for each in state:
+            whose = each.peer or each.name
+            self._taught[whose, each.level] = _window(whose, each.answers)
 
     def _taught_answer(self, group: JudgedGroup) -> str | None:
         if not _teaches_an_answer(group):
@@ -88,6 +113,10 @@ class AnswerBalance:
             self._samples[level] = Counter(map(_plain, self._answers(self._sample(level))))
         sample = self._samples[level]
         return (sample[answer] + 1) / (sample.total() + 1)
+
+
+def _window(whose: str | bytes, answers: Iterable[str] = ()) -> deque[str]:
+    return deque(answers, maxlen=SWARM_WINDOW if whose == SWARM else PARTY_WINDOW)
 
 
 def _teaches_an_answer(group: JudgedGroup) -> bool:

@@ -28,6 +28,14 @@ class FirstSuccessTracker:
         self._known = set(known)
         self._taught_by = dict(taught_by)
 
+    @property
+    def known(self) -> frozenset[str]:
+        return frozenset(self._known)
+
+    @property
+    def taught_by(self) -> Mapping[str, bytes]:
+        return MappingProxyType(self._taught_by)
+
     def find(self, stage: Judged) -> tuple[FirstSuccess, ...]:
         """Return the first successes of a round."""
         successes = []

@@ -1,11 +1,14 @@
 """`waggle-lab swarm`: play simulated swarms in several configurations, and report whether sharing helps.
 
-Finished runs are saved in a file of the output folder, so a study can be interrupted and continued; a run in progress is lost.
+Finished runs are saved in a file of the output folder, unfinished ones every few minutes (unfinished_runs.py), so a study can be
+interrupted and continued.
 Not measured: cost in seconds (runs share one computer), and real networks.
 """
 
 import argparse
 import contextlib
+import hashlib
+import math
 import multiprocessing
 import os
 import shlex
@@ -22,6 +25,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.engine.storage import run_file
 from waggle.models import memory_fit
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import OPTIMIZERS, Method
@@ -30,15 +34,18 @@ from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.sapo.stages import RoundSettings
+from waggle_lab import provenance
 from waggle_lab.starter_model.setting_models import SETTINGS
-from waggle_lab.study import plan, report
+from waggle_lab.study import plan, report, unfinished_runs
 from waggle_lab.study.comparison import CONFIGURATIONS
 from waggle_lab.study.plan import Study
-from waggle_lab.study.worker import charter_of, play, prepare, start_worker
+from waggle_lab.study.unfinished_runs import Source, UnfinishedRuns
+from waggle_lab.study.worker import PreparedStudy, charter_of, play, prepare, start_worker
 
 Number = TypeVar("Number", int, float)
 SETTINGS_BY_DEFAULT = "sparse"
 CONFIGURATIONS_BY_DEFAULT = "8/0,4/4,default"
+CONTINUE = "Finished runs and the last saves of others are kept; continue with --resume."
 PRESETS = {"paper": plan.paper, "options": plan.options}
 # By default glibc returns large blocks to the system at once and maps them again in small pages: a fifth of a small model's time.
 ALLOCATOR_SETTINGS = {
@@ -102,7 +109,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", type=Path, default=paths.cache() / "lab", help="folder for the models of the settings, which are trained once"
     )
-    parser.add_argument("--resume", action="store_true", help="continue the study in that folder")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the study in that folder, unfinished runs at their last save"
+    )
+    parser.add_argument(
+        "--save-every",
+        type=float,
+        default=10.0,
+        metavar="MINUTES",
+        help="minutes between two saves of an unfinished run: 12 bytes for each weight that is trained of each node, and twice "
+        "that while it is written; 0: none (default: %(default)g)",
+    )
     parser.add_argument(
         "--report", action="store_true", help="play nothing, only write the report of the finished runs in that folder"
     )
@@ -121,18 +138,16 @@ def run(arguments: argparse.Namespace) -> int:
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
         try:
-            play_all(study, book, arguments.cache, jobs=arguments.jobs)
+            play_all(study, book, arguments.out, arguments.cache, jobs=arguments.jobs, save_every=60 * arguments.save_every)
         finally:
             # Read it again: after Ctrl+C, a written run may be missing from our copy.
             book = Book(arguments.out / "runs.jsonl", Run)
             if book.runs:
                 write_report(book, arguments.out, command)
     except KeyboardInterrupt:
-        raise LabError("Stopped.", "Finished runs are saved; continue with --resume.") from None
+        raise LabError("Stopped.", CONTINUE) from None
     except OSError as error:
-        raise LabError(
-            f"The study cannot continue: {error.strerror}.", "Finished runs are saved; continue with --resume."
-        ) from error
+        raise LabError(f"The study cannot continue: {error.strerror}.", CONTINUE) from error
     return 0
 
 
@@ -154,6 +169,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
     """The study that the arguments describe; raises LabError."""
     if arguments.jobs < 1:
         raise LabError("A study needs at least one job.")
+    if not 0 <= arguments.save_every < math.inf:
+        raise LabError(f"--save-every {arguments.save_every:g} is not a number of minutes.", "For example: --save-every 10")
     if arguments.paper and arguments.starters:
         arguments = _paper_with_models(arguments)
     for name, make_study in PRESETS.items():
@@ -271,7 +288,7 @@ def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:
     """Refuse options that a preset decides; raises LabError."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    allowed = {preset, "jobs", "out", "cache", "resume", "report"}
+    allowed = {preset, "jobs", "out", "cache", "resume", "save_every", "report"}
     defaults = vars(parser.parse_args([]))
     if changed := [name for name, value in defaults.items() if name not in allowed and getattr(arguments, name) != value]:
         raise LabError(f"--{preset} and --{changed[0]} do not go together.", f"--{preset} decides what is played.")
@@ -280,7 +297,7 @@ def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:
 def open_book(folder: Path, study: Study, *, resume: bool) -> Book[Run]:
     """The finished runs of a folder. Raises LabError if it has another study, or this one and `resume` is false."""
     description_path, runs_path = folder / "study.json", folder / "runs.jsonl"
-    if description_path.exists() and runs_path.exists():
+    if description_path.exists() and (runs_path.exists() or unfinished_runs.folders(folder)):
         if not resume:
             raise LabError(f"{folder} holds a study already.", "Add --resume to continue it, or choose another --out.")
         if description_path.read_bytes() != _description(study):
@@ -305,60 +322,85 @@ def _description(study: Study) -> bytes:
     return msgspec.json.format(msgspec.json.encode(description)) + b"\n"
 
 
-def play_all(study: Study, book: Book[Run], cache: Path, *, jobs: int) -> None:
-    """Play every missing run, `jobs` at a time, and save each when it is finished; raises LabError."""
+def play_all(study: Study, book: Book[Run], folder: Path, cache: Path, *, jobs: int, save_every: float) -> None:
+    """Play every missing run, `jobs` at a time, and save each when it is finished, and every so many seconds before.
+
+    Raises LabError.
+    """
+    description = hashlib.sha256(_description(study)).hexdigest()
+    unfinished = UnfinishedRuns(folder.absolute(), Source(description, provenance.commit(), run_file.versions()))
+    for run in book.runs:  # a kill may have left its save
+        unfinished.remove(run.key)
     if next(study.missing(book), None) is None:  # and train no models for nothing
         return
-    prepared = prepare(study, cache)
+    unfinished.require_continuable()
+    prepared = prepare(study, cache, unfinished, save_every)
     context = multiprocessing.get_context("spawn")
-    ticks = context.Queue()
+    reports, stop = context.Queue(), context.Event()
     os.environ.update(ALLOCATOR_SETTINGS)  # the workers inherit it; glibc reads it when a process starts
-    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=(ticks,))
-    rounds_played = sum(len(run.reward) for run in book.runs)
+    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=(reports, stop))
+    rounds_played = sum(len(run.reward) for run in book.runs) + unfinished.rounds()
     with (
         tqdm(total=study.total(), initial=rounds_played, unit=" rounds", file=sys.stderr, smoothing=0.02) as bar,
-        _progress(bar, ticks),
+        _progress(bar, reports),
     ):
         try:
-            _play(study, book, executor, prepared, jobs)
+            _play(study, book, executor, prepared, jobs, stop)
         except BrokenProcessPool as error:
-            raise LabError(
-                "A worker process of the study ended unexpectedly.", "Finished runs are saved; continue with --resume."
-            ) from error
+            raise LabError("A worker process of the study ended unexpectedly.", CONTINUE) from error
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
             for child in multiprocessing.active_children():
                 child.terminate()
 
 
-def _play(study: Study, book: Book[Run], executor: ProcessPoolExecutor, prepared: Any, jobs: int) -> None:
-    playing: dict[Future[Run], Key] = {}
-    while True:
-        for key in study.missing(book):
-            if len(playing) < jobs and key not in playing.values():
-                playing[executor.submit(play, study, key, prepared)] = key
-        if not playing:
-            return
-        finished, _ = wait(playing, return_when=FIRST_COMPLETED)
-        for future in finished:
+def _play(
+    study: Study, book: Book[Run], executor: ProcessPoolExecutor, prepared: PreparedStudy, jobs: int, stop: Any
+) -> None:  # fmt: skip
+    """Play until no run is missing, or until Ctrl+C and the end of the rounds that are under way then."""
+    playing: dict[Future[Run | None], Key] = {}
+
+    def keep(done: Iterable[Future[Run | None]]) -> None:
+        for future in done:
+            key, run = playing[future], future.result()
+            if run is not None:
+                if key not in book:  # Ctrl+C may have come after that
+                    book.keep(run)
+                prepared.unfinished.remove(key)
             del playing[future]
-            book.keep(future.result())
+
+    try:
+        while True:
+            for key in study.missing(book):
+                if len(playing) < jobs and key not in playing.values():
+                    playing[executor.submit(play, study, key, prepared)] = key
+            if not playing:
+                return
+            keep(wait(playing, return_when=FIRST_COMPLETED).done)
+    except KeyboardInterrupt:
+        stop.set()
+        tqdm.write("Stopping when the rounds under way are played and saved. Ctrl+C again stops at once.", file=sys.stderr)
+        keep(wait(playing).done)
+        raise
 
 
 @contextlib.contextmanager
-def _progress(bar: Any, ticks: Any) -> Iterator[None]:
-    """Move the progress bar while the workers finish rounds."""
+def _progress(bar: Any, reports: Any) -> Iterator[None]:
+    """Move the progress bar while the workers finish rounds, and write their sentences above it."""
 
     def update_bar() -> None:
-        while (number := ticks.get()) is not None:
-            bar.update(number)
+        while (report := reports.get()) is not None:
+            if isinstance(report, str):
+                bar.write(report, file=sys.stderr)
+            else:
+                bar.update(report)
 
     thread = threading.Thread(target=update_bar, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        ticks.put(None)
+        reports.put(None)
         thread.join(timeout=5)
 
 

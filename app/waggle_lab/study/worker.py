@@ -1,4 +1,4 @@
-"""A worker process of a study: it plays one simulated swarm after another, on one core."""
+"""A worker process of a study: it plays one simulated swarm after another, on one core, and saves each while it plays."""
 
 import atexit
 import multiprocessing
@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import msgspec
 import torch
 
 from waggle.core import paths
-from waggle.core.errors import LabError
+from waggle.core.errors import CheckpointError, LabError
 from waggle.engine.runtime.form_choice import QUESTIONS as FORM_QUESTIONS
 from waggle.models import memory_fit
 from waggle.models.shared.configuration import model_config
@@ -32,32 +33,34 @@ from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
-from waggle_lab import provenance
 from waggle_lab.starter_model import setting_models
 from waggle_lab.study import plan
 from waggle_lab.study.plan import Part, Study
+from waggle_lab.study.unfinished_runs import UnfinishedRuns, title
 
 PROGRESS_EVERY = 5  # rounds
 STARTER = "starter"
 FORM_SEED = 0  # of the answers by which a form is chosen
 PRECISIONS: dict[str, Precision] = {"cuda": "bfloat16"}  # as the app chooses there; elsewhere runs repeat to the bit in float32
 
-_ticks: Any = None
+_reports: Any = None  # a queue to the parent: numbers of rounds that were played, and sentences for the person
+_stop: Any = None  # an event: save and stop after the tick that is under way
 _tried_forms: dict[Path, PromptForm] = {}  # by model folder
 
 
 class PreparedStudy(msgspec.Struct, frozen=True):
-    """Results of the preparation for all workers: the model folders of each setting, and the commit of the code."""
+    """What all workers get: the model folders of each setting, and where unfinished runs are saved, and how often."""
 
     folders: dict[str, tuple[str, ...]]
-    commit: str
+    unfinished: UnfinishedRuns
+    save_every: float  # seconds; 0: never
 
 
-def prepare(study: Study, cache_folder: Path) -> PreparedStudy:
+def prepare(study: Study, cache_folder: Path, unfinished: UnfinishedRuns, save_every: float) -> PreparedStudy:
     """Train the models that a study starts from, if necessary; raises LabError."""
     charter = charter_of(study.charter)
     folders = {part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts}
-    return PreparedStudy(folders, provenance.commit())
+    return PreparedStudy(folders, unfinished, save_every)
 
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
@@ -66,13 +69,13 @@ def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tu
     return setting_models.model_folders(part.models or part.setting, charter, count, cache_folder)
 
 
-def start_worker(ticks: Any) -> None:
-    """Set up a worker process; it puts the rounds that it has played into `ticks`.
+def start_worker(reports: Any, stop: Any) -> None:
+    """Set up a worker process; it puts the rounds that it has played into `reports`.
 
-    A worker ignores Ctrl-C, which reaches every process of a terminal: only the parent handles it.
+    A worker ignores Ctrl-C, which reaches every process of a terminal: the parent handles it, and sets `stop`.
     """
-    global _ticks
-    _ticks = ticks
+    global _reports, _stop
+    _reports, _stop = reports, stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     torch.set_num_threads(1)
@@ -86,17 +89,72 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def play(study: Study, key: Key, prepared: PreparedStudy) -> Run:
-    """Play one run from its first round to its last."""
+def play(study: Study, key: Key, prepared: PreparedStudy) -> Run | None:
+    """Play one run from its last save, or else its first round, to its last; None if it was stopped before."""
     charter = charter_of(study.charter)
     verifier = _verifier(study.charter)
     (part,) = [part for part in study.parts if part.setting == key.setting]
-    trial = Trial(key, _setup(study, part, key, prepared.folders[key.setting], charter), verifier)
-    began = time.process_time()
+    setup = _setup(study, part, key, prepared.folders[key.setting], charter)
+    trial, seconds_before = _begin(key, prepared.unfinished, lambda: Trial(key, setup, verifier))
+    began, reported = time.process_time(), trial.tick
+
+    def cpu_seconds() -> float:
+        return seconds_before + time.process_time() - began
+
+    saver = _Saver(key, prepared.unfinished, prepared.save_every)
     for number in trial.run():
-        if _ticks is not None and (number % PROGRESS_EVERY == 0 or number == key.rounds):
-            _ticks.put((number - 1) % PROGRESS_EVERY + 1)
-    return trial.result(time.process_time() - began, prepared.commit)
+        is_last = _stop is not None and _stop.is_set()
+        if number % PROGRESS_EVERY == 0 or number == key.rounds or is_last:
+            _report(number - reported)
+            reported = number
+        saver.save_if_due(trial, cpu_seconds(), now=is_last)
+        if is_last:
+            return None
+    return trial.result(cpu_seconds(), prepared.unfinished.source.commit)
+
+
+def _begin(key: Key, unfinished: UnfinishedRuns, new_trial: Callable[[], Trial]) -> tuple[Trial, float]:
+    """A trial where its save ends, or at its first round, and the seconds of computing before."""
+    trial = new_trial()
+    if key not in unfinished:
+        return trial, 0.0
+    try:
+        return trial, unfinished.restore(key, trial)
+    except CheckpointError as error:
+        _report(-unfinished.rounds_of(key))
+        _report(f"The save of {title(key)} cannot be used: {str(error.title).rstrip('.')}. This run begins anew.")
+        unfinished.remove(key)
+    del trial  # two would need twice the memory
+    return new_trial(), 0.0
+
+
+class _Saver:
+    """Saves one run every so many seconds, 0: never, and says so once if it cannot."""
+
+    def __init__(self, key: Key, unfinished: UnfinishedRuns, every: float) -> None:
+        self._key, self._unfinished, self._every = key, unfinished, every
+        self._next_at, self._is_refused = time.monotonic() + every, False
+
+    def save_if_due(self, trial: Trial, cpu_seconds: float, *, now: bool) -> None:
+        """Save between two ticks if it is time, or `now`."""
+        if not self._every or not (now or time.monotonic() >= self._next_at):
+            return
+        try:
+            self._unfinished.save(self._key, trial, cpu_seconds)
+            self._is_refused = False
+        except CheckpointError as error:
+            if not self._is_refused:
+                rounds = self._unfinished.rounds_of(self._key)
+                its_save = f"its save after round {rounds} stays" if rounds else "it has no save yet"
+                reason = str(error.title).rstrip(".")
+                _report(f"{title(self._key)} cannot be saved after round {trial.tick}: {reason}. It is played on; {its_save}.")
+            self._is_refused = True
+        self._next_at = time.monotonic() + self._every
+
+
+def _report(report: int | str) -> None:
+    if _reports is not None:
+        _reports.put(report)
 
 
 def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter: Charter) -> Setup:

@@ -2,16 +2,19 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from practice.test_results import run
@@ -30,6 +33,7 @@ from waggle_lab.study.comparison import CONFIGURATIONS
 from waggle_lab.study.swarm import _public_options, open_book, study_of
 
 ROOT = Path(__file__).resolve().parents[3]
+SAVE_ALWAYS = ("--save-every", "1e-9")  # after each tick
 SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")
 
 
@@ -72,22 +76,34 @@ def small(tmp_path_factory) -> tuple[str, ...]:
     return (*SMALL, "--charter", str(file))
 
 
+def rounds_saved(folder: Path) -> int:
+    """The rounds of unfinished runs that are saved."""
+    return sum(int(save.name[1:]) for save in folder.glob("unfinished-*/t*"))
+
+
+def wait_for(process: subprocess.Popen, is_there: Callable[[], bool]) -> None:
+    while not is_there():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory, small) -> Path:
-    """A study whose process group was killed during its second run, and which was then continued."""
+    """A study whose process group was killed during its second run, after saves of it, and which was then continued."""
     folder = tmp_path_factory.mktemp("study") / "out"
-    first = start_study(folder, *small, "--jobs", "1")
+    first = start_study(folder, *small, "--jobs", "1", *SAVE_ALWAYS)
     runs = folder / "runs.jsonl"
-    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
-        assert first.poll() is None, first.stderr.read()
-        time.sleep(0.05)
-    os.killpg(first.pid, signal.SIGKILL)
+    wait_for(first, lambda: runs.exists() and runs.read_bytes().endswith(b"\n") and 2 <= rounds_saved(folder) < 6)
+    os.killpg(first.pid, signal.SIGKILL)  # the parent and its worker
     first.wait()
     assert len(Book(runs, Run).runs) == 1
-    second = start_study(folder, *small, "--resume")
+    second = start_study(folder, *small, "--resume", *SAVE_ALWAYS)
     _, errors = second.communicate(timeout=600)
     assert second.returncode == 0, errors
-    assert "12/12" in errors, "the bar counts what was played before"
+    played = int(re.search(r"(\d+)/12", errors)[1])
+    assert 6 + 2 <= played < 12, "the bar begins with what was played, in finished runs and in others"
+    assert "12/12" in errors
+    assert not list(folder.glob("unfinished-*")), "a finished run needs no save"
     return folder
 
 
@@ -139,20 +155,40 @@ def test_without_matplotlib_one_line_says_what_to_install():
 
 def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
     folder = tmp_path / "out"
-    process = start_study(folder, *SMALL[:-1], "1")
+    process = start_study(folder, *SMALL[:-1], "1", *SAVE_ALWAYS)
     runs = folder / "runs.jsonl"
-    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
+    wait_for(process, lambda: runs.exists() and runs.read_bytes().endswith(b"\n") and 1 <= rounds_saved(folder) < 6)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 1, errors
-    assert "Finished runs are saved; continue with --resume." in errors
+    assert "Stopping when the rounds under way are played and saved." in errors
+    assert "Finished runs and the last saves of others are kept; continue with --resume." in errors
+    assert 1 <= rounds_saved(folder) < 6
     assert "8/0" in (folder / "report.html").read_text(encoding="utf-8")
     deadline = time.monotonic() + 60
     while is_running(process.pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_worker_that_is_killed_loses_what_was_played_after_the_last_save_alone(small, tmp_path, done):
+    folder = tmp_path / "out"
+    process = start_study(folder, *small, "--configurations", "default", *SAVE_ALWAYS)
+    wait_for(process, lambda: rounds_saved(folder) >= 2)
+    (worker_process,) = [
+        child for child in psutil.Process(process.pid).children() if any("spawn_main" in word for word in child.cmdline())
+    ]
+    worker_process.kill()
+    _, errors = process.communicate(timeout=600)
+    assert "A worker process of the study ended unexpectedly." in errors
+    assert rounds_saved(folder) >= 2
+    unasked = start_study(folder, *small, "--configurations", "default")
+    assert "holds a study already" in unasked.communicate(timeout=600)[1], "though no run is finished"
+    continued = start_study(folder, *small, "--configurations", "default", "--resume")
+    assert continued.wait(timeout=600) == 0
+    (run,) = Book(folder / "runs.jsonl", Run).runs
+    same = next(each for each in Book(done / "runs.jsonl", Run).runs if each.key == run.key)
+    assert msgspec.structs.replace(run, cpu_seconds=0.0) == msgspec.structs.replace(same, cpu_seconds=0.0)
 
 
 def test_the_command_gives_the_same_numbers_again(done, small, tmp_path):
@@ -219,6 +255,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         ("--pool", "0"),
         ("--configurations", "4/4,4/4:plain:grpo"),
         ("--measure-every", "0"),
+        ("--save-every", "-1"),
+        ("--save-every", "nan"),
         ("--configurations", "8/0,8/0:prompt=example"),
         ("--starters", str(paths.starter()), "--settings", "identical"),
     ],

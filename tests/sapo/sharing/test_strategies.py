@@ -2,10 +2,12 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
 from waggle.core.errors import SettingsError
+from waggle.core.message import packed_message, unpacked_message
 from waggle.core.settings import LIVE_SHARING_STRATEGIES
 from waggle.sapo.sharing import guard, strategy, table
 from waggle.sapo.sharing.interface import Candidates, PeerGroup
@@ -289,3 +291,14 @@ def test_every_strategy_has_the_name_of_its_file():
 def test_an_unknown_strategy_is_answered_with_those_there_are():
     with pytest.raises(SettingsError, match=r"no sharing strategy best\. There are adaptive, balanced"):
         strategy("best")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_strategy_remembers_nothing_beside_its_memory_so_an_unfinished_run_can_be_saved(name):
+    instance = strategy(name).make()
+    for rewards in (RIGHT, NONE, HALF):
+        instance.choose(offer((rewards,) * 8, [group(i) for i in range(9)]))
+    assert set(vars(instance)) <= {"memory"}
+    packed = msgspec.msgpack.encode(instance.memory, enc_hook=packed_message)
+    assert msgspec.msgpack.decode(packed, type=type(instance.memory), dec_hook=unpacked_message) == instance.memory
+    assert strategy(name).make().memory == type(instance.memory)(), "no two nodes share a memory"

@@ -163,11 +163,7 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
     weight_files.save(weights, temporary / weights_file(saved))
     weight_files.save(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
-    names = sorted(path.name for path in temporary.iterdir())
-    (temporary / SUMS).write_text("".join(f"{_sum(temporary / name)}  {name}\n" for name in names))
-    for name in (*names, SUMS):
-        flush(temporary / name)
-    flush(temporary)
+    seal(temporary)
     final = root / f"r{saved.round:08d}"
     file_moves.remove_tree(final, ignore_errors=True)  # can only be a checkpoint of the same round
     file_moves.rename(temporary, final)
@@ -175,6 +171,24 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
     for old in folders(root)[CHECKPOINTS_KEPT:]:
         file_moves.remove_tree(old, ignore_errors=True)
     return _bytes(final)
+
+
+def seal(folder: Path) -> None:
+    """Write the checksums of a folder's files, and flush all to the disk. Raises OSError."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    (folder / SUMS).write_text("".join(f"{_sum(folder / name)}  {name}\n" for name in names))
+    for name in (*names, SUMS):
+        flush(folder / name)
+    flush(folder)
+
+
+def require_seal(folder: Path) -> set[str]:
+    """Check all checksums of a folder; return the names of its files. Raises CheckpointError, OSError and ValueError."""
+    listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
+    for expected, name in listed:
+        if _sum(folder / Path(name).name) != expected:
+            raise CheckpointError(Message("%1 was damaged.", name))
+    return {name for _, name in listed}
 
 
 def _make_room(root: Path, size: int) -> None:
@@ -373,14 +387,11 @@ def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
 def _verify(folder: Path) -> CheckpointState:
     """Check all checksums, then read state.json. Raises CheckpointError."""
     try:
-        listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
-        for expected, name in listed:
-            if _sum(folder / Path(name).name) != expected:
-                raise CheckpointError(Message("%1 was damaged.", name))
+        names = require_seal(folder)
         saved = msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     except (OSError, ValueError) as error:
         raise CheckpointError(Message("It is incomplete: %1.", error)) from error
-    if {weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
+    if {weights_file(saved), MOMENTS, STATE} - names:
         raise CheckpointError("It is incomplete.")
     return saved
 

@@ -6,6 +6,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from waggle.core.peer_id import short_id
 from waggle.network.limits.rate_limits import of_largest_holder
 from waggle.network.messages.rollout_record import oldest_epoch
@@ -17,6 +19,13 @@ log = logging.getLogger(__name__)
 
 CAPACITY = 256  # groups
 REMEMBERED = 20_000  # groups that were here before, so that each is trained on at most once
+
+
+class PoolState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The groups that wait, and the keys of all that were here lately, both oldest first."""
+
+    waiting: tuple[JudgedGroup, ...]
+    met: tuple[GroupKey, ...]
 
 
 class GroupPool:
@@ -80,6 +89,17 @@ class GroupPool:
                 del self._waiting[key]
         if keys:
             log.debug("%d waiting groups of peer %s leave the pool", len(keys), short_id(origin))
+
+    def state(self) -> PoolState:
+        """What `restore` takes."""
+        with self._lock:
+            return PoolState(tuple(self._waiting.values()), tuple(self._met))
+
+    def restore(self, state: PoolState) -> None:
+        """Take the place of what is here."""
+        with self._lock:
+            self._waiting = OrderedDict((group.key, group) for group in state.waiting)
+            self._met = OrderedDict.fromkeys(state.met)
 
     def _meet(self, key: GroupKey) -> bool:
         if key in self._met:

@@ -3,18 +3,26 @@
 The weakest specialty gives a group first, then the next, and so on round and round, so that none takes all places. Our own.
 """
 
+import msgspec
+
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_local
+from waggle.sapo.sharing.interface import Candidates, Memory, SharingStrategy, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
-MEMORY = 0.8  # decay of the moving mean of the node's reward in a specialty, for each group
+DECAY = 0.8  # of the moving mean of the node's reward in a specialty, for each group
+
+
+class Rewards(Memory):
+    """Moving means of the node's own reward, by dataset."""
+
+    means: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class Balanced(Gated):
     """Remembers the node's own reward in each specialty; one that it never asked about counts 0, so it comes first."""
 
     def __init__(self) -> None:
-        self._reward: dict[str, float] = {}
+        self.memory: Rewards = Rewards()
 
     def choose(self, candidates: Candidates) -> TrainingSet:
         for group in candidates.local_groups:
@@ -24,7 +32,7 @@ class Balanced(Gated):
         ordered: list[tuple[int, float, JudgedGroup]] = []
         for i in candidates.noise.permutation(len(useful)):
             dataset = useful[i].question.dataset
-            ordered.append((turns.get(dataset, 0), self._reward.get(dataset, 0.0), useful[i]))
+            ordered.append((turns.get(dataset, 0), self.memory.means.get(dataset, 0.0), useful[i]))
             turns[dataset] = turns.get(dataset, 0) + 1
         ordered.sort(key=lambda each: each[:2])
         external = tuple(group for _, _, group in ordered[: candidates.external])
@@ -32,8 +40,8 @@ class Balanced(Gated):
 
     def _remember(self, group: JudgedGroup) -> None:
         mean = sum(group.rewards) / len(group.rewards)
-        before = self._reward.get(group.question.dataset, mean)
-        self._reward[group.question.dataset] = MEMORY * before + (1 - MEMORY) * mean
+        before = self.memory.means.get(group.question.dataset, mean)
+        self.memory.means[group.question.dataset] = DECAY * before + (1 - DECAY) * mean
 
 
 def make() -> SharingStrategy:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,6 +61,13 @@ class PeerGroup:
         return np.array([0.0 if b is None else a - b for a, b in zip(own, theirs, strict=True)])
 
 
+class Memory(msgspec.Struct):
+    """What a strategy remembers from one round to the next: nothing, unless a subclass has fields.
+
+    An unfinished run of the laboratory is saved with it, so fields have types that msgspec can read again.
+    """
+
+
 class SharingStrategy(Protocol):
     """One strategy. Each node has an instance of its own, so it may have a memory.
 
@@ -70,6 +78,11 @@ class SharingStrategy(Protocol):
     @property
     def needs_logp(self) -> bool:
         """Whether `temper` needs log-probs of external tokens under the local policy (one extra forward pass)."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """All that this strategy remembers. Whoever continues a run sets its fields."""
         ...
 
     def choose(self, candidates: Candidates) -> TrainingSet:

@@ -3,29 +3,38 @@
 They take external places. An old local group comes back like a peer's: encoded from its text, and gated. Our own.
 """
 
-from collections import deque
 from dataclasses import replace
 
+import msgspec
+
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, Memory, SharingStrategy, TrainingSet, draw_uniformly
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
-MEMORY = 64  # groups; the oldest are forgotten first
+REMEMBERED = 64  # groups; the oldest are forgotten first
 REPLAYED = 2  # groups in each round
 FEW = 3  # right answers that a rare success has at most
+
+
+class RareSuccesses(Memory):
+    """The last rare successes, oldest first."""
+
+    groups: list[JudgedGroup] = msgspec.field(default_factory=list)
 
 
 class Replay(Gated):
     """A group may come back in any later round, and more than once."""
 
     def __init__(self) -> None:
-        self._rare: deque[JudgedGroup] = deque(maxlen=MEMORY)
+        self.memory: RareSuccesses = RareSuccesses()
 
     def choose(self, candidates: Candidates) -> TrainingSet:
-        number = min(REPLAYED, candidates.external, len(self._rare))
-        replayed = [self._rare[i] for i in candidates.noise.permutation(len(self._rare))[:number]]
+        rare = self.memory.groups
+        number = min(REPLAYED, candidates.external, len(rare))
+        replayed = [rare[i] for i in candidates.noise.permutation(len(rare))[:number]]
         fresh = draw_uniformly(replace(candidates, external=candidates.external - number))
-        self._rare.extend(group for group in candidates.useful((*candidates.local_groups, *fresh.external)) if is_rare(group))
+        rare += [group for group in candidates.useful((*candidates.local_groups, *fresh.external)) if is_rare(group)]
+        del rare[:-REMEMBERED]
         return TrainingSet(local=fresh.local, external=(*replayed, *fresh.external))
 
 

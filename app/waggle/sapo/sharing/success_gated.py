@@ -13,26 +13,33 @@ all right never come. Local groups take the places that closed gates leave.
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
-from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, Memory, PeerGroup, SharingStrategy, TrainingSet, draw_uniformly
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
+
+
+class Solved(Memory):
+    """Whether any own answer was right when a level (dataset and level) was last asked."""
+
+    levels: dict[tuple[str, int], bool] = msgspec.field(default_factory=dict)
 
 
 class SuccessGated(Plain):
     """Remembers of each level (dataset and level) whether any own answer was right when it was last asked."""
 
     def __init__(self) -> None:
-        self._solved: dict[tuple[str, int], bool] = {}
+        self.memory: Solved = Solved()
 
     def choose(self, candidates: Candidates) -> TrainingSet:
         latest: dict[tuple[str, int], bool] = {}
         for group in candidates.local_groups:
             latest[_level(group)] = latest.get(_level(group), False) or _any_right(group)
-        self._solved |= latest
+        self.memory.levels |= latest
         return draw_uniformly(replace(candidates, pool=[group for group in candidates.pool if self._rescues(group)]))
 
     def temper(self, peer: PeerGroup) -> Floats:
@@ -41,7 +48,7 @@ class SuccessGated(Plain):
         return per_token([float(reward >= RIGHT) for reward in peer.group.rewards], peer.lengths)
 
     def _rescues(self, group: JudgedGroup) -> bool:
-        return _any_right(group) and not self._solved.get(_level(group), False)
+        return _any_right(group) and not self.memory.levels.get(_level(group), False)
 
 
 def _level(group: JudgedGroup) -> tuple[str, int]:

@@ -8,18 +8,24 @@ from step to step, because weights are set once a round; no KL. Capability is th
 judged here: a pool holds no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
 """
 
-from collections import defaultdict, deque
-
+import msgspec
 import numpy as np
 
 from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
-from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, Memory, PeerGroup, SharingStrategy, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.rollout_group import GroupKey
 
 WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds in the mean; bound of omega and 1 / omega; the key of the own mean
 ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # EDGE: so that rounding does not make equal policies differ
+
+
+class Rewards(Memory):
+    """Mean rewards of the last rounds by origin, OWN for the node's, and the groups that were counted."""
+
+    means: dict[bytes, list[float]] = msgspec.field(default_factory=dict)
+    met: set[GroupKey] = msgspec.field(default_factory=set)
 
 
 class Capability(Plain):
@@ -28,23 +34,23 @@ class Capability(Plain):
     needs_logp = True
 
     def __init__(self) -> None:
-        self._means: defaultdict[bytes, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
-        self._met: set[GroupKey] = set()
+        self.memory: Rewards = Rewards()
 
     def choose(self, candidates: Candidates) -> TrainingSet:
-        fresh = [group for group in candidates.useful(candidates.pool) if group.key not in self._met]
-        self._met |= {group.key for group in fresh}
+        fresh = [group for group in candidates.useful(candidates.pool) if group.key not in self.memory.met]
+        self.memory.met |= {group.key for group in fresh}
         groups = [(OWN, group) for group in candidates.useful(candidates.local_groups)] + [
             (group.group.origin, group) for group in fresh
         ]
         for origin in {origin for origin, _ in groups}:
-            self._means[origin].append(float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards])))
+            mean = float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards]))
+            self.memory.means[origin] = [*self.memory.means.get(origin, ()), mean][-WINDOW:]
         return super().choose(candidates)
 
     def temper(self, peer: PeerGroup) -> Floats:
         if not peer.advantage.any():
             return peer.advantage
-        own, theirs = (float(np.mean(self._means.get(origin) or [0.0])) for origin in (OWN, peer.group.group.origin))
+        own, theirs = (float(np.mean(self.memory.means.get(origin) or [0.0])) for origin in (OWN, peer.group.group.origin))
         omega = float(np.clip(own / theirs, 1 / FURTHEST, FURTHEST)) if own and theirs else 1.0
         rewards = np.asarray(peer.group.rewards)
         baseline = omega * rewards.mean()
