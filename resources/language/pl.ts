@@ -562,7 +562,7 @@
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
-<message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Połączone, nie zablokowane, i dały Ci przykłady lub wzięły Twoje.</translation></message>
+<message><source>Connected, and at least one of you learns from the other.</source><translation>Połączone, a przynajmniej jedno z was uczy się od drugiego.</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
 <message><source>Connection</source><translation>Połączenie</translation></message>
 <message><source>Connection details</source><translation>Szczegóły połączenia</translation></message>
@@ -843,6 +843,7 @@
 <message><source>Invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>Invite someone</source><translation>Zaproś kogoś</translation></message>
 <message><source>Invite someone to %1</source><translation>Zaproś kogoś do: %1</translation></message>
+<message><source>Invite someone with a link.</source><translation>Zaproś kogoś linkiem.</translation></message>
 <message><source>Is %1 true, false or unknown? Answer with one word.</source><translation>Czy %1 to prawda, fałsz czy nie wiadomo? Odpowiedz jednym słowem.</translation></message>
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
@@ -1176,7 +1177,6 @@
 <message><source>Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.</source><translation>Nikt, kto trenuje go solo, nie publikuje odpowiedzi: nie ma jeszcze z czym porównać. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Nikt, kto trenuje go z peerami, nie publikuje jeszcze odpowiedzi: to wynik solo. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody yet</source><translation>Jeszcze nikt</translation></message>
-<message><source>Nobody yet. Invite someone with a link.</source><translation>Jeszcze nikogo. Zaproś kogoś linkiem.</translation></message>
 <message><source>None broke a rule.</source><translation>Żaden nie złamał reguł.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Żadna nie jest jeszcze dobra. Próbuje dalej i uczy się z pierwszych dobrych.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Żaden z peerów (%1) nie pasuje</translation></message>
@@ -1320,7 +1320,6 @@
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
-<message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
