@@ -1443,7 +1443,6 @@
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
 <message><source>Round %1 is running. Below: earlier rounds</source><translation>Runde %1 läuft. Unten: frühere Runden</translation></message>
-<message><source>Round %1 is running. Below: round %2, finished</source><translation>Runde %1 läuft. Unten: Runde %2, abgeschlossen</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1, finished</source><translation>Runde %1, abgeschlossen</translation></message>

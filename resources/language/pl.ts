@@ -1443,7 +1443,6 @@
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
 <message><source>Round %1 is running. Below: earlier rounds</source><translation>Trwa runda %1. Poniżej: wcześniejsze rundy</translation></message>
-<message><source>Round %1 is running. Below: round %2, finished</source><translation>Trwa runda %1. Poniżej: runda %2, zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1, finished</source><translation>Runda %1, zakończona</translation></message>
