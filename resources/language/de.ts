@@ -1106,7 +1106,7 @@
 <message><source>Monday</source><translation>Montag</translation></message>
 <message><source>More</source><translation>Mehr</translation></message>
 <message><source>More questions from here on</source><translation>Ab hier mehr Fragen</translation></message>
-<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen</translation></message>
+<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen. Voller Balken: %1.</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Binde ihn zum Schreiben ein, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mute</source><translation>Stummschalten</translation></message>

@@ -1106,7 +1106,7 @@
 <message><source>Monday</source><translation>Poniedziałek</translation></message>
 <message><source>More</source><translation>Więcej</translation></message>
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
-<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
+<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie. Pełny pasek: %1.</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
