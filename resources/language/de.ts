@@ -236,7 +236,7 @@
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, %1 unbekannte Zeilen übersprungen</translation></message>
-<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dank anderer</numerusform><numerusform>, %n dank anderer</numerusform></translation></message>
+<message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n nach dem Teilen</numerusform><numerusform>, %n nach dem Teilen</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>

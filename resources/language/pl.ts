@@ -236,7 +236,7 @@
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, pominięte nieznane wiersze: %1</translation></message>
-<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform></translation></message>
+<message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>

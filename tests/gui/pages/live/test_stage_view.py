@@ -362,8 +362,8 @@ def test_grids_and_words_of_strangers_are_tries_too(theatre: Theatre) -> None:
     theatre.play(0, f"Copy:\n{GRID}", completion(GRID, 1.0), completion("<b>bold</b>\u202e"))
     chips = theatre.scene._tries._chips
     assert [chip.each.grid is not None for chip in chips] == [True, False]
-    told = "1 × 1 0 1 0 1 0: right, made likelier. 1 × <b>bold</b>\ufffd: wrong, made less likely"
-    assert theatre.scene._tries.accessibleDescription() == told
+    description = "1 × 1 0 1 0 1 0: right, made likelier. 1 × <b>bold</b>\ufffd: wrong, made less likely"
+    assert theatre.scene._tries.accessibleDescription() == description
     picture = theatre.scene._tries.grab().toImage()
     colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
     assert theatre.live.theme.colour("good_soft").name() in colours

@@ -133,7 +133,7 @@ class ChatView(QWidget):
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
-            self.tools, self._about, (self._beginning, 1), (self._room, 1), rule(), writing,
+            self.tools, self._about, rule(), (self._beginning, 1), (self._room, 1), rule(), writing,
             row((self._message, 1), self._tally), gap=10,
         )  # fmt: skip
         self.setLayout(column((chat_card, 1)))
