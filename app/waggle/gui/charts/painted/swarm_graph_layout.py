@@ -19,13 +19,14 @@ from waggle.protocol.events import PeerInfo
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
 NAME_HIGH = 18  # pixels of a name above or below its peer
-NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
+NEAREST, CROWDED_NEAREST = 60.0, 44.0  # pixels from the centre: a dot must fit between two avatars
 LOWEST = 48.0  # pixels: half of the ring's height at least
 APART_NAMED, APART = 112, 30  # pixels along the ring between peers with names, and between any two before they stand in rows
-MOST_ROWS = 3
+MOST_ROWS, TALLEST = 3, 1.4  # rows at most, and times as high as wide
 UPRIGHT = 0.55  # the cosine of the angle at which a peer is at the top or bottom of the ring
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
-LARGEST, SMALLER, AROUND = 13.0, 11.0, 4.0  # pixels: radius of an avatar, where there is little room, and the outline around it
+LARGEST, SMALLER, TINY = 13.0, 11.0, 7.0  # pixels: radius of an avatar, where there is little room, and where there is least
+AROUND = 4.0  # pixels: the outline around an avatar
 
 
 class GraphPeer(msgspec.Struct, frozen=True):
@@ -56,13 +57,16 @@ class PlacedPeer(msgspec.Struct, frozen=True):
 
 
 def ring(rect: QRectF, count: int = 0) -> tuple[float, float]:
-    """Half axes of the ring of so many peers, with room around it for names: a circle, or longer if their names need it."""
+    """Half axes of the ring of so many peers, with room around it for names.
+
+    A circle; longer if their names need it, and higher where more peers than have names stand in a narrow place.
+    """
     across, down = rect.width() * 0.42, rect.height() * 0.42
     if count:
         across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM - BESIDE_NAME))
         down = max(LOWEST, min(down, rect.height() / 2 - LARGEST - NAME_HIGH))
     long = 2 * (min(count, NAMED) * APART_NAMED / (2 * math.pi)) ** 2 - down**2  # so that the ring is long enough
-    return min(across, max(down, math.sqrt(max(0.0, long)))), min(down, across)
+    return min(across, max(down, math.sqrt(max(0.0, long)))), min(down, across * (TALLEST if count > NAMED else 1.0))
 
 
 def rows_of(count: int, axes: tuple[float, float]) -> int:
@@ -121,10 +125,11 @@ def place_peers(peers: Sequence[GraphPeer], rect: QRectF) -> list[PlacedPeer]:
     """Place peers around the centre: smaller if there are many, and smaller the longer one was not seen."""
     axes = ring(rect, len(peers))
     rows = rows_of(len(peers), axes)
-    full = LARGEST if len(peers) <= 20 and axes[1] >= NEAREST else SMALLER
+    full = TINY if rows > 1 else LARGEST if len(peers) <= 20 and axes[1] >= NEAREST else SMALLER
+    nearest = CROWDED_NEAREST if rows > 1 else NEAREST
     placed = []
     for number, (peer, angle) in enumerate(zip(peers, angles(len(peers), axes), strict=True)):
-        across, down = (axis - (axis - min(0.85 * axis, NEAREST)) * (number % rows) / MOST_ROWS for axis in axes)
+        across, down = (axis - (axis - min(0.85 * axis, nearest)) * (number % rows) / rows for axis in axes)
         step = QPointF(across * math.cos(angle), down * math.sin(angle))
         radius, upright = full * (1 - 0.1 * peer.age), abs(math.cos(angle)) < UPRIGHT
         placed.append(PlacedPeer(peer, rect.center() + step, radius, right=step.x() >= 0, upright=upright))
