@@ -230,9 +230,9 @@ def test_every_peer_has_its_name_where_all_have_one(
 @pytest.mark.parametrize(("width", "height"), [(830, 230), (560, 165), (340, 250)])
 def test_as_many_as_are_drawn_do_not_hide_each_other(width: int, height: int) -> None:
     peers = most_active_peers([replace(OTTER, id=f"p{i}", seen_at=NOW) for i in range(MOST)], NOW)
-    for one, other in combinations(place_peers(peers, QRectF(0, 0, width, height)), 2):
-        apart = one.place - other.place
-        assert math.hypot(apart.x(), apart.y()) > 0.6 * max(one.radius, other.radius)
+    for peer, other in combinations(place_peers(peers, QRectF(0, 0, width, height)), 2):
+        apart = peer.place - other.place
+        assert math.hypot(apart.x(), apart.y()) > 0.6 * max(peer.radius, other.radius)
 
 
 def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(theme: Theme, picture: Counted) -> None:

@@ -171,7 +171,7 @@ class Legend(QWidget):
             ElidedLabel(theme, tr("a peer's example, coming in"), "caption", "text_soft"),
         )
         self._cell = LegendCell(theme, mine=False)
-        self._words = ElidedLabel(theme, tr("dashed: a relay"), "caption", "text_faint")
+        self._words = ElidedLabel(theme, "", "caption", "text_faint")
         self._cell.hide()
         kinds = (row(LegendCell(theme, mine=True), out, gap=4), row(LegendCell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
@@ -183,9 +183,12 @@ class Legend(QWidget):
             policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
             line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
 
-    def say(self, latest: tuple[Flow, str, int] | None) -> None:
+    def say(self, latest: tuple[Flow, str, int] | None, *, has_relay: bool) -> None:
+        """Say the last exchange; before the first, what a dashed line means if there is one."""
         self._cell.setVisible(latest is not None)
-        if latest is not None:
+        if latest is None:
+            self._words.say(tr("dashed: a relay") if has_relay else "", "text_faint")
+        else:
             flow, words, about = latest
             self._cell.show_cell(about, mine=flow.way == "out")
             self._words.say(words, "text_soft")
@@ -295,7 +298,7 @@ class PeersPage(Page):
         self._invite.setEnabled(not why_unavailable(state))
         set_tip(self._invite, why_unavailable(state))
         self._picture.show_state(state, now)
-        self._legend.say(self._picture.latest)
+        self._legend.say(self._picture.latest, has_relay=any(peer.connection == "relay" for peer in peers))
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
         self._search.setVisible(len(peers) > FEW or bool(self._search.text()))
