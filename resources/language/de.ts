@@ -236,7 +236,7 @@
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, %1 unbekannte Zeilen übersprungen</translation></message>
-<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dank anderer</numerusform><numerusform>, %n dank anderer</numerusform></translation></message>
+<message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n nach dem Teilen</numerusform><numerusform>, %n nach dem Teilen</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
@@ -562,7 +562,7 @@
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
-<message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Verbunden, nicht blockiert, und gab dir Beispiele oder nahm deine.</translation></message>
+<message><source>Connected, and at least one of you learns from the other.</source><translation>Verbunden, und mindestens einer von euch lernt vom anderen.</translation></message>
 <message><source>Connecting</source><translation>Verbindet</translation></message>
 <message><source>Connection</source><translation>Verbindung</translation></message>
 <message><source>Connection details</source><translation>Verbindung im Einzelnen</translation></message>
@@ -843,6 +843,7 @@
 <message><source>Invite link</source><translation>Einladungslink</translation></message>
 <message><source>Invite someone</source><translation>Einladen</translation></message>
 <message><source>Invite someone to %1</source><translation>Jemanden zu %1 einladen</translation></message>
+<message><source>Invite someone with a link.</source><translation>Lade jemanden mit einem Link ein.</translation></message>
 <message><source>Is %1 true, false or unknown? Answer with one word.</source><translation>Ist %1 wahr, falsch oder unbekannt? Antworte mit einem Wort.</translation></message>
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
@@ -1033,7 +1034,7 @@
 <message><source>Look where you got this Waggle.</source><translation>Sieh dort nach, woher du dieses Waggle hast.</translation></message>
 <message><source>Looking for a QR code in the picture.</source><translation>Im Bild wird nach einem QR-Code gesucht.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
-<message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
+<message><source>Looking for peers</source><translation>Peers werden gesucht</translation></message>
 <message><source>Looking for peers (tried %1).</source><translation>Sucht Peers (%1 versucht).</translation></message>
 <message><source>Looking for peers.</source><translation>Sucht Peers.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
@@ -1105,7 +1106,7 @@
 <message><source>Monday</source><translation>Montag</translation></message>
 <message><source>More</source><translation>Mehr</translation></message>
 <message><source>More questions from here on</source><translation>Ab hier mehr Fragen</translation></message>
-<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen</translation></message>
+<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen. Voller Balken: %1.</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Binde ihn zum Schreiben ein, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mute</source><translation>Stummschalten</translation></message>
@@ -1176,7 +1177,6 @@
 <message><source>Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.</source><translation>Niemand, der es allein trainiert, veröffentlicht Antworten: Noch fehlt der Vergleich. %1 Antworten.</translation></message>
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Noch veröffentlicht niemand Antworten, der es mit Peers trainiert: Das hier ist allein. %1 Antworten.</translation></message>
 <message><source>Nobody yet</source><translation>Noch niemand</translation></message>
-<message><source>Nobody yet. Invite someone with a link.</source><translation>Noch niemand. Lade jemanden mit einem Link ein.</translation></message>
 <message><source>None broke a rule.</source><translation>Keins mit Regelverstoß.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Noch ist keine richtig. Es versucht es weiter und lernt aus den ersten richtigen.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Keiner von %1 Peers passt</translation></message>
@@ -1320,7 +1320,6 @@
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
-<message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
@@ -1444,7 +1443,6 @@
 <message><source>Round %1</source><translation>Runde %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Runde %1 ließ sich nicht speichern: %2.</translation></message>
 <message><source>Round %1 is running. Below: earlier rounds</source><translation>Runde %1 läuft. Unten: frühere Runden</translation></message>
-<message><source>Round %1 is running. Below: round %2, finished</source><translation>Runde %1 läuft. Unten: Runde %2, abgeschlossen</translation></message>
 <message><source>Round %1 of %2</source><translation>Runde %1 von %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runde %1 lehrte etwas, das keine Zahl ist.</translation></message>
 <message><source>Round %1, finished</source><translation>Runde %1, abgeschlossen</translation></message>

@@ -236,7 +236,7 @@
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, pominięte nieznane wiersze: %1</translation></message>
-<message numerus="yes"><source>, %n after learning from another</source><translation><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform><numerusform>, %n dzięki innym</numerusform></translation></message>
+<message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
@@ -562,7 +562,7 @@
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
-<message><source>Connected, not blocked, and gave you examples or took yours.</source><translation>Połączone, nie zablokowane, i dały Ci przykłady lub wzięły Twoje.</translation></message>
+<message><source>Connected, and at least one of you learns from the other.</source><translation>Połączone, a przynajmniej jedno z was uczy się od drugiego.</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
 <message><source>Connection</source><translation>Połączenie</translation></message>
 <message><source>Connection details</source><translation>Szczegóły połączenia</translation></message>
@@ -843,6 +843,7 @@
 <message><source>Invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>Invite someone</source><translation>Zaproś kogoś</translation></message>
 <message><source>Invite someone to %1</source><translation>Zaproś kogoś do: %1</translation></message>
+<message><source>Invite someone with a link.</source><translation>Zaproś kogoś linkiem.</translation></message>
 <message><source>Is %1 true, false or unknown? Answer with one word.</source><translation>Czy %1 to prawda, fałsz czy nie wiadomo? Odpowiedz jednym słowem.</translation></message>
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
@@ -1105,7 +1106,7 @@
 <message><source>Monday</source><translation>Poniedziałek</translation></message>
 <message><source>More</source><translation>Więcej</translation></message>
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
-<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
+<message><source>More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie. Pełny pasek: %1.</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
@@ -1176,7 +1177,6 @@
 <message><source>Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.</source><translation>Nikt, kto trenuje go solo, nie publikuje odpowiedzi: nie ma jeszcze z czym porównać. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.</source><translation>Nikt, kto trenuje go z peerami, nie publikuje jeszcze odpowiedzi: to wynik solo. Odpowiedzi: %1.</translation></message>
 <message><source>Nobody yet</source><translation>Jeszcze nikt</translation></message>
-<message><source>Nobody yet. Invite someone with a link.</source><translation>Jeszcze nikogo. Zaproś kogoś linkiem.</translation></message>
 <message><source>None broke a rule.</source><translation>Żaden nie złamał reguł.</translation></message>
 <message><source>None is right yet. It keeps trying, and learns from the first that are.</source><translation>Żadna nie jest jeszcze dobra. Próbuje dalej i uczy się z pierwszych dobrych.</translation></message>
 <message><source>None of %1 peers matches</source><translation>Żaden z peerów (%1) nie pasuje</translation></message>
@@ -1320,7 +1320,6 @@
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
-<message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
@@ -1444,7 +1443,6 @@
 <message><source>Round %1</source><translation>Runda %1</translation></message>
 <message><source>Round %1 could not be saved: %2.</source><translation>Rundy %1 nie udało się zapisać: %2.</translation></message>
 <message><source>Round %1 is running. Below: earlier rounds</source><translation>Trwa runda %1. Poniżej: wcześniejsze rundy</translation></message>
-<message><source>Round %1 is running. Below: round %2, finished</source><translation>Trwa runda %1. Poniżej: runda %2, zakończona</translation></message>
 <message><source>Round %1 of %2</source><translation>Runda %1 z %2</translation></message>
 <message><source>Round %1 taught something that is no number.</source><translation>Runda %1 nauczyła czegoś, co nie jest liczbą.</translation></message>
 <message><source>Round %1, finished</source><translation>Runda %1, zakończona</translation></message>

@@ -493,16 +493,29 @@ def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWind
     assert window.page == "playground"
 
 
-@pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
-def test_nobody_here_is_said_in_words(window_told: TellWindow, reach: events.Reach) -> None:
+@pytest.mark.parametrize(
+    ("reach", "title", "invites"),
+    [
+        ("connecting", "Looking for peers", True),
+        ("alone", "Nobody else is here yet", True),
+        ("connected", "Nobody else is here yet", True),
+        ("solo", "This computer only", False),
+    ],
+)
+def test_nobody_here_is_said_in_words(window_told: TellWindow, reach: events.Reach, title: str, invites: bool) -> None:
     running = events.PhaseChanged(phase="contributing", round=1)
     window = window_told([ready(), running, events.ReachChanged(reach=reach, peers=0, tried=2)])
     window.show_page("peers")
     page = window.pages["peers"]
     assert isinstance(page, PeersPage)
     assert not page._table.isVisible()
-    solo, other = "There are no peers in a swarm of one computer.", "Nobody yet. Invite someone with a link."
-    assert page._picture.nobody == (solo if reach == "solo" else other)
+    assert page.nobody.title.text() == title
+    assert page.nobody.invite.isVisible() == invites
+    assert not page._invite.isVisible(), "it stands in the middle"
+    window._store.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter")))
+    window._store.flush()
+    assert not page.nobody.isVisible()
+    assert page._invite.isVisible() == invites
 
 
 def test_an_address_is_offered_only_where_somebody_is_connected(window_told: TellWindow) -> None:

@@ -233,6 +233,7 @@ def test_a_peer_has_the_name_that_it_chose_wherever_it_is_named_whatever_came_fi
     [
         ({"received": 1}, True),
         ({"groups_pulled": 1, "choice": "muted"}, True),
+        ({"received": 1, "choice": "muted"}, False),
         ({"received": 1, "choice": "blocked"}, False),
         ({"received": 1, "connection": "gone"}, False),
         ({}, False),

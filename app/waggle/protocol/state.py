@@ -150,10 +150,15 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True):  # dict: for 
 
     @cached_property
     def members(self) -> tuple[events.PeerInfo, ...]:
-        """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
+        """The peers that train with this node: connected, and learning from it or it from them. Seeds train nothing.
+
+        A blocked peer does neither, and this node learns nothing from a muted one.
+        """
         return tuple(
-            peer for peer in self.connected if (peer.received or peer.groups_pulled) and peer.choice != "blocked"
-        )  # seeds train nothing
+            peer
+            for peer in self.connected
+            if (peer.received and not peer.choice) or (peer.groups_pulled and peer.choice != "blocked")
+        )
 
     @cached_property
     def takers(self) -> tuple[events.PeerInfo, ...]:

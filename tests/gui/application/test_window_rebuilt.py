@@ -178,7 +178,7 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controlle
     ask_box._mine.setText("2")
     ask_box._go.click()
     anew = renew(shell, WAYS[0]).pages.of(PlaygroundPage).ask
-    assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
+    assert (anew._mine.text(), anew._question.accessibleName()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
     answers = (SnapshotAnswer(rounds=0, completion=right), SnapshotAnswer(rounds=613, completion=right))

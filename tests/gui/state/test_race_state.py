@@ -55,7 +55,7 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert "the copies that share were right 146 times, the others 25 times. 1 first right answer came after" in detail(raced)
     assert transfer_words(played(*STORY)) == "Copy 2 learned from copy 1: Fractions"
     assert not transfer_words(raced), "what happened on the way is over"
-    assert solved_words(raced, "sharing") == "2 of 4 first right answers, 1 after learning from another"
+    assert solved_words(raced, "sharing") == "2 of 4 first right answers, 1 after sharing"
     assert solved_words(raced, "alone") == "1 of 4 first right answers"
 
 
@@ -99,7 +99,7 @@ def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: 
         view.take(message)
     assert view.button.text() == "Stop"
     comb = view._lanes["sharing"].comb
-    assert comb.accessibleName() == "2 of 4 first right answers, 1 after learning from another"
+    assert comb.accessibleName() == "2 of 4 first right answers, 1 after sharing"
     assert comb.cell_words(1, 0) == "Copy 2, Fractions: learned from copy 1"
     assert comb.frames.isActive()
     assert not view._lanes["alone"].comb.frames.isActive()

@@ -217,5 +217,5 @@ def solved_words(race: Race, lane: Lane) -> str:
     run, cells = race.progress_of(lane), race.racers * len(race.specialties)
     words = tr("%1 of %2 first right answers").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
     if run.learned_count:
-        words += plural(run.learned_count, ", %n after learning from another", ", %n after learning from another")
+        words += plural(run.learned_count, ", %n after sharing", ", %n after sharing")
     return words

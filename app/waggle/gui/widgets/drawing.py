@@ -61,12 +61,12 @@ def _avatar(theme: Theme, identity: str, radius: float, ratio: float, *, mine: b
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.colour("surface"))
     painter.drawPolygon(hexagon(edge, edge, radius))
-    painter.setBrush(_with_alpha(hue, 0.10 if gone else 0.20))
+    painter.setBrush(_with_alpha(hue, 0.16 if gone else 0.20))
     painter.drawPolygon(hexagon(edge, edge, radius))
     cell = radius * 0.27
     for i, on in enumerate(lit):
         angle, reach = math.radians(60 * i), 0.0 if i == 6 else 1.98 * cell
-        painter.setBrush(_with_alpha(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
+        painter.setBrush(_with_alpha(hue, (0.95 if on else 0.28) * (0.75 if gone else 1)))
         painter.drawPolygon(hexagon(edge + reach * math.cos(angle), edge + reach * math.sin(angle), cell))
     painter.end()
     return pixmap

@@ -31,7 +31,7 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
         case "doubted":
             return Message("It broke a rule (%1): it is asked again in %2.", peer.reason, _duration(peer.doubted_until - now))
         case "trusted":
-            return in_turn(Message("Trusted."), *_used_texts(peer), _rejected_text(peer))
+            return in_turn(Message("Trusted."), *_exchange_texts(peer))
         case "plain":
             return _plain_text(peer)
 
@@ -41,10 +41,19 @@ def _plain_text(peer: PeerInfo) -> Message:
         barren = Message("It is asked like any stranger: most of its examples that were tried here taught nothing.")
         return in_turn(barren, _rejected_text(peer))
     if peer.received:
-        return in_turn(Message("It is asked like any stranger."), *_used_texts(peer), _rejected_text(peer))
+        return in_turn(Message("It is asked like any stranger."), *_exchange_texts(peer))
     if peer.groups_pulled:
         return Message("It takes examples from here; none of its own has come yet.")
     return Message("Nothing was exchanged with it yet.")
+
+
+def exchange_text(peer: PeerInfo) -> Message:
+    """What became of its examples, in figures."""
+    return in_turn(*_exchange_texts(peer))
+
+
+def _exchange_texts(peer: PeerInfo) -> tuple[Message, ...]:
+    return (*_used_texts(peer), _rejected_text(peer))
 
 
 def _used_texts(peer: PeerInfo) -> tuple[Message, ...]:

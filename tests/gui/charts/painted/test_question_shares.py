@@ -40,6 +40,11 @@ def test_a_title_is_one_line_of_plain_text(qapp: QApplication) -> None:
     assert share_words(QuestionShare(specialty="<b>a\u202eb\n</b>", levels={"easy": 1.0})) == "<b>a\ufffdb </b> 100%"
 
 
+@pytest.mark.parametrize(("shares", "full"), [((0.14, 0.11), 0.2), ((0.6, 0.4), 1.0), ((0.5,), 0.5), ((), 1.0)])
+def test_a_full_bar_is_a_round_share_with_room_for_all(theme: Theme, shares: tuple[float, ...], full: float) -> None:
+    assert bars_of(theme, *(QuestionShare(specialty="Logic", levels={"easy": share}) for share in shares)).full == full
+
+
 def test_all_shares_are_read_out(theme: Theme) -> None:
     bars = bars_of(theme, LOGIC, FRACTIONS)
     assert bars.accessibleDescription() == f"{share_words(FRACTIONS)}; {share_words(LOGIC)}", "the largest first"

@@ -17,14 +17,11 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.charts.painted.swarm_graph_layout import (
     AROUND,
-    FASTEST,
-    LONGEST,
     MOST,
-    TALLEST,
+    NAMED,
     most_active_peers,
-    outer_ring,
     place_peers,
-    ring_of,
+    ring,
 )
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.peers.page import PeersPage
@@ -205,18 +202,37 @@ def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(600, 150), (760, 210), (1600, 500), (260, 420)])
-def test_whoever_is_faster_stands_nearer_in_every_direction(width: int, height: int) -> None:
-    """Once, a fast peer above stood farther out, beside the rings, than a slow one to the side."""
+def test_all_stand_on_one_ring_which_is_a_circle_unless_names_need_more(width: int, height: int) -> None:
+    """Once, peers stood nearer the faster they were, on flat rings, where that could not be seen."""
     rect = QRectF(0, 0, width, height)
-    across, down = outer_ring(rect)
-    assert 1 / TALLEST - 1e-9 <= across / down <= LONGEST + 1e-9
-    crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=20.0 * i) for i in range(10)]
-    way = {}
-    for placed in place_peers(most_active_peers(crowd, NOW), rect):
-        x, y = placed.place.x() - width / 2, placed.place.y() - height / 2
-        rings = [(share / 1000, *ring_of(share / 1000, (across, down))) for share in range(round(1000 * FASTEST), 1001)]
-        way[placed.peer.id] = next(share for share, wide, high in rings if math.hypot(x / wide, y / high) <= 1 + 1e-9)
-    assert sorted(way, key=lambda peer: way[peer]) == [peer.id for peer in crowd]
+    few, many = (most_active_peers([replace(OTTER, id=f"p{i}") for i in range(count)], NOW) for count in (3, NAMED))
+    for peers in (few, many):
+        across, down = ring(rect, len(peers))
+        assert across >= down
+        for placed in place_peers(peers, rect):
+            away = placed.place - rect.center()
+            assert math.hypot(away.x() / across, away.y() / down) == pytest.approx(1.0)
+    if height > 150:
+        assert ring(rect, len(few))[0] == pytest.approx(ring(rect, len(few))[1])
+
+
+@pytest.mark.parametrize(("width", "height"), [(560, 165), (350, 250), (830, 230), (1500, 560)])
+def test_every_peer_has_its_name_where_all_have_one(
+    theme: Theme, picture: Counted, qtbot: QtBot, width: int, height: int
+) -> None:
+    crowd = [replace(OTTER, id=f"p{i}", name=f"Patient Fern {i}") for i in range(NAMED)]
+    picture.resize(width, height)
+    picture.show_state(state_of(ready(), *(events.PeerChanged(peer=peer, at=NOW) for peer in crowd)), NOW)
+    qtbot.waitUntil(lambda: len(picture._around) == len(crowd))
+    assert len(picture.name_places(QFontMetricsF(theme.font("caption")))) == NAMED
+
+
+@pytest.mark.parametrize(("width", "height"), [(830, 230), (560, 165), (340, 250)])
+def test_as_many_as_are_drawn_do_not_hide_each_other(width: int, height: int) -> None:
+    peers = most_active_peers([replace(OTTER, id=f"p{i}", seen_at=NOW) for i in range(MOST)], NOW)
+    for peer, other in combinations(place_peers(peers, QRectF(0, 0, width, height)), 2):
+        apart = peer.place - other.place
+        assert math.hypot(apart.x(), apart.y()) > 0.6 * max(peer.radius, other.radius)
 
 
 def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(theme: Theme, picture: Counted) -> None:

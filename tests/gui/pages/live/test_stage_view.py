@@ -1,6 +1,7 @@
 """Live opens on the stage: one question, its tries and its lesson, which stay while a person reads, and rounds to go back to."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,12 +11,16 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
+from waggle.core import settings
+from waggle.core.settings import ModelSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.live.page import ALL_ANSWERS, NOTHING, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import SHORTEST_LINK
+from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.story.stage import DWELL, LINGER
+from waggle.gui.state.story.tries import essence
 from waggle.gui.theme.theme import LessMotion, Theme
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent, State, apply
@@ -61,7 +66,8 @@ class Theatre:
             key=f"me/{number}", specialty="Fractions", question=question or f"{number}?", completions=answers
         )
         blank = replace(group, completions=())
-        effects = [events.Lesson(key=key, effects=(1, -1)) for key in (group.key, *lessons)]
+        moved = tuple(1 if answer.reward else -1 for answer in answers)
+        effects = [events.Lesson(key=key, effects=moved) for key in (group.key, *lessons)]
         self.take(
             events.QuestionsDrawn(round=number, epoch=0, groups=(blank,), group_size=len(answers)),
             events.GroupsJudged(round=number, groups=(group,)),
@@ -97,7 +103,7 @@ def test_live_opens_on_a_question_with_its_tries_merged_and_its_lesson(theatre: 
     theatre.play(0, "Simplify 2/4.", lessons=("p/1",))
     assert theatre.live._views.currentWidget() is theatre.view
     assert theatre.asks == "Simplify 2/4."
-    assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right. 1 × 1/3: wrong"
+    assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right, made likelier. 1 × 1/3: wrong, made less likely"
     assert theatre.scene._lesson.text() == "Your model learned from 1 question of its own and 1 example from Brisk Otter."
     teacher, *others = theatre.scene._teachers
     assert teacher._about.text() == "Simplify 4/6. → 2/3"
@@ -211,7 +217,7 @@ def test_the_steps_are_of_the_running_round_and_the_card_is_of_one_that_is_finis
     blank = events.ShownGroup(key="me/1", specialty="Fractions", question="1?", completions=())
     theatre.take(events.QuestionsDrawn(round=1, epoch=0, groups=(blank,), group_size=2))
     assert theatre.live._stepper.accessibleName().startswith("Round 2: ")
-    assert theatre.says == "Round 2 is running. Below: round 1, finished"
+    assert theatre.says == "Round 2: your model is answering"
 
 
 def test_every_step_of_the_start_is_linked_to_the_next_one(theatre: Theatre) -> None:
@@ -231,10 +237,25 @@ def test_what_failed_can_be_tried_again_from_here(theme: Theme, qtbot: QtBot) ->
     live = LivePage(PageContext(theme, engine=EngineHost(can_start=lambda: True)))
     qtbot.addWidget(live)
     live.show_state(State(), 0.0)
-    assert live._retry.isHidden()
-    live.show_state(apply(State(), events.EngineFailed(title="The disk is full.", advice="Make room.")), 0.0)
+    assert live.nothing.remedy.isHidden()
+    failed = apply(State(), events.EngineFailed(title="The disk is full.", advice="Make room."))
+    live.show_state(failed, 0.0)
+    assert (live.nothing.remedy.text(), live._retry.isHidden()) == ("Try again", True)
     with qtbot.waitSignal(live.context.requests.engine_start):
-        live._retry.click()
+        live.nothing.remedy.click()
+
+
+def test_where_memory_ran_short_the_starter_is_offered_as_on_home(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"model.name": "bees/large"})
+    live = LivePage(PageContext(theme, settings=SettingsStore(path), engine=EngineHost(can_start=lambda: True)))
+    qtbot.addWidget(live)
+    short = events.EngineFailed(title="Too little memory.", advice="", short_of_memory=True)
+    live.show_state(apply(State(), short), 0.0)
+    assert live.nothing.remedy.text() == "Train the starter"
+    with qtbot.waitSignal(live.context.requests.engine_start):
+        live.nothing.remedy.click()
+    assert settings.read(path).model == ModelSettings()
 
 
 def test_after_a_failure_the_last_round_stays_and_is_called_that(theatre: Theatre) -> None:
@@ -341,7 +362,8 @@ def test_grids_and_words_of_strangers_are_tries_too(theatre: Theatre) -> None:
     theatre.play(0, f"Copy:\n{GRID}", completion(GRID, 1.0), completion("<b>bold</b>\u202e"))
     chips = theatre.scene._tries._chips
     assert [chip.each.grid is not None for chip in chips] == [True, False]
-    assert theatre.scene._tries.accessibleDescription() == "1 × 1 0 1 0 1 0: right. 1 × <b>bold</b>\ufffd: wrong"
+    description = "1 × 1 0 1 0 1 0: right, made likelier. 1 × <b>bold</b>\ufffd: wrong, made less likely"
+    assert theatre.scene._tries.accessibleDescription() == description
     picture = theatre.scene._tries.grab().toImage()
     colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
     assert theatre.live.theme.colour("good_soft").name() in colours
@@ -390,3 +412,9 @@ def test_a_recording_that_starts_again_leaves_no_round(theatre: Theatre) -> None
     theatre.play(0)
     theatre.live.forget_run()
     assert not theatre.view.stage.scenes
+
+
+def test_an_answer_that_counts_for_nothing_because_of_its_tags_shows_them() -> None:
+    twice = replace(completion("0"), text="<answer><answer>0</answer>", reason="several answers", start=0, length=0)
+    stray = replace(completion("0"), text="<answer>0", reason="cut off", start=0, length=0)
+    assert [essence(answer) for answer in (twice, stray)] == ["<answer><answer>0</answer>", "0"]

@@ -288,11 +288,10 @@ def test_the_band_is_high_enough_for_every_line_of_the_reach(window_told: TellWi
 
 
 def test_the_picture_of_few_peers_is_no_higher_than_it_is_read(window_told: TellWindow, theme: Theme, qapp: QApplication) -> None:
-    for story in ([ready(), events.PhaseChanged(phase="contributing", round=1, at=NOW)], met(OTTER, WREN)):
-        page, _ = page_of(window_told(story, 1440, 900))
-        for _ in range(3):
-            qapp.processEvents()
-        assert page._band.height() == theme.px(HIGHEST)
+    page, _ = page_of(window_told(met(OTTER, WREN), 1440, 900))
+    for _ in range(3):
+        qapp.processEvents()
+    assert page._band.height() == theme.px(HIGHEST)
 
 
 def test_an_engine_behind_a_pipe_mutes_and_refuses(

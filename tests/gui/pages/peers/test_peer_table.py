@@ -165,3 +165,13 @@ def test_no_row_is_cut_and_the_chosen_one_stays_in_sight(window_told: Callable[.
     view.selectRow(last.row())
     qtbot.waitUntil(lambda: page._strip.isVisible() and view.visualRect(last).bottom() <= view.viewport().height())
     assert view.viewport().height() % head.defaultSectionSize() == 0
+
+
+def test_what_names_do_not_need_is_shared_by_all_columns(window_told: Callable[..., MainWindow]) -> None:
+    view = page_with(window_told, 3)._view
+    usual = view.columnWidth(1)
+    view.resize(1800, view.height())
+    widths = [view.columnWidth(column) for column in range(view.model().columnCount())]
+    assert sum(widths) <= view.viewport().width()
+    assert widths[0] < 3 * widths[1], "the eye finds the row's other end"
+    assert widths[1] > usual

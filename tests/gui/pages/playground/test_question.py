@@ -76,7 +76,7 @@ def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(playground: Pl
 
 def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(playground: Playground) -> None:
     window, view, sent = playground
-    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    assert view._question.accessibleName() == "Simplify 36/84.\n<b>\ufffd"
     view._mine.setText("9")
     view._go.click()
     assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7, mine="9")
@@ -203,7 +203,7 @@ def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(
     view = QuestionView(theme, EngineClient(lambda command: sent.append(command) is None))
     qtbot.addWidget(view)
     view.show_state(replace(window._store.state, posed=other))
-    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    assert view._question.accessibleName() == "Simplify 36/84.\n<b>\ufffd"
     view._go.click()
     assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
 

@@ -14,6 +14,7 @@ BETWEEN, BAR, AROUND_BAR, BELOW = 28, 5, 3, 9  # pixels between columns, of a ba
 FEW = 0.01  # a share below this has a decimal, so that one of a hundred levels is not "0%"
 ALPHAS = {"easy": 0.4, "standard": 0.7, "hard": 1.0}  # of a bar's parts
 ALPHA = 0.7  # of a bar with one part
+SCALES = (0.1, 0.2, 0.3, 0.5, 1.0)  # shares that a full bar can mean: the least with room for all
 
 
 def share_text(share: float) -> str:
@@ -37,13 +38,14 @@ def _whole(share: QuestionShare) -> float:
 
 
 class QuestionShareBars(CellGrid):
-    """The bars in up to three columns, the largest share first. The longest bar fills its column."""
+    """The bars in up to three columns, the largest share first. All bars have one scale, up to `full`."""
 
     narrowest, most_columns, between, below = NARROWEST, MOST_COLUMNS, BETWEEN, BELOW
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, tr("Share of the questions by specialty"))
         self._shares: tuple[QuestionShare, ...] = ()
+        self.full = 1.0  # the share that a full bar means
         self._name_metrics = QFontMetricsF(theme.font("small"))
         self._level_metrics = QFontMetricsF(theme.font("caption"))
 
@@ -52,6 +54,8 @@ class QuestionShareBars(CellGrid):
         if shares == self._shares:
             return
         self._shares = shares
+        most = max(map(_whole, shares), default=1.0)
+        self.full = next((scale for scale in SCALES if scale >= most), 1.0)
         self.setAccessibleDescription("; ".join(map(share_words, shares)))
         self.fit()
         self.update()
@@ -69,11 +73,10 @@ class QuestionShareBars(CellGrid):
         return self.cell(row, column)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        most = max(map(_whole, self._shares), default=0.0)
         for number, share in enumerate(self._shares):
-            self._draw_share(painter, mirror_box(painter, self.place_of(number), place), share, most)
+            self._draw_share(painter, mirror_box(painter, self.place_of(number), place), share)
 
-    def _draw_share(self, painter: QPainter, cell: QRectF, share: QuestionShare, most: float) -> None:
+    def _draw_share(self, painter: QPainter, cell: QRectF, share: QuestionShare) -> None:
         words, metrics = share_text(_whole(share)), self._name_metrics
         line = QRectF(cell.left(), cell.top(), cell.width(), metrics.height())
         room = cell.width() - metrics.horizontalAdvance(words) - 10
@@ -81,16 +84,18 @@ class QuestionShareBars(CellGrid):
         self._write(painter, line, name, "small", "text", Qt.AlignmentFlag.AlignLeft)
         self._write(painter, line, words, "small", "text_soft", Qt.AlignmentFlag.AlignRight)
         bar = QRectF(cell.left(), line.bottom() + AROUND_BAR, cell.width(), BAR)
-        self._draw_bar(painter, bar, share, most)
+        self._draw_bar(painter, bar, share)
         levels = self._level_metrics.elidedText(level_words(share), Qt.TextElideMode.ElideRight, cell.width())
         below = QRectF(cell.left(), bar.bottom() + AROUND_BAR, cell.width(), self._level_metrics.height())
         self._write(painter, below, levels, "caption", "text_faint", Qt.AlignmentFlag.AlignLeft)
 
-    def _draw_bar(self, painter: QPainter, bar: QRectF, share: QuestionShare, most: float) -> None:
+    def _draw_bar(self, painter: QPainter, bar: QRectF, share: QuestionShare) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.theme.colour("sunken"))
+        painter.drawRect(bar)
         start = bar.left()
         for level, part in share.levels.items():
-            piece = QRectF(start, bar.top(), bar.width() * part / most if most else 0.0, bar.height())
+            piece = QRectF(start, bar.top(), bar.width() * part / self.full, bar.height())
             ink = QColor(self.theme.colour("accent_line"))
             ink.setAlphaF(ALPHAS[level] if len(share.levels) > 1 else ALPHA)
             painter.setBrush(ink)

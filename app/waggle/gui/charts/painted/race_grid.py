@@ -15,7 +15,7 @@ from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import hexagon
 from waggle.protocol.events_race import Lane
 
-ROW, MOST_ROW, CELL, FIRST = 25, 36, 9.0, 34.0  # pixels: a row at least and at most, the radius of a cell, its first place
+ROW, CELL, FIRST = 19, 9.0, 34.0  # pixels: a row at least, the radius of a cell, its first place
 UNKNOWN = Race(racers=4, specialties=("",) * 9)  # until a race has said how many copies and which specialties there are
 FRAME_MS = 16
 

@@ -1,4 +1,4 @@
-"""The swarm as a graph: this node in the centre, near means fast, a dashed edge is a relay; cells move along while groups do.
+"""The swarm as a graph: this node in the centre, peers around it, a dashed edge is a relay; cells move along while groups do.
 
 It paints sixty frames a second only while something moves and is visible; otherwise no timer runs.
 """
@@ -16,16 +16,13 @@ from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QMouseEvent, QPa
 from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.charts.painted.swarm_graph_layout import (
     AROUND,
-    INNER_RING,
     NAME_ROOM,
     NAMED,
     GraphPeer,
     PlacedPeer,
     most_active_peers,
-    outer_ring,
     place_peers,
     point_on_edge,
-    ring_of,
 )
 from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
@@ -41,7 +38,6 @@ APART = 0.28  # seconds between two groups of one flow
 WHOLE_NAME = 260  # pixels of a name where there is room
 MINE = 25  # pixels: radius of this node
 SHIFTED = 8  # pixels that a name above or below an avatar reaches beyond its middle, where it stands aside
-BELOW = 36  # pixels from the middle to the words below this node
 COUNT_MS = 4000  # how long a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
@@ -71,10 +67,7 @@ def flow_words(flow: Flow, state: State) -> str:
 
 
 class SwarmGraph(PaintedChart):
-    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key.
-
-    `nobody` stands below this node while there is no peer.
-    """
+    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)
 
@@ -84,7 +77,6 @@ class SwarmGraph(PaintedChart):
         self._state: State | None = None  # the previous one, while this was visible
         self._peers: tuple[GraphPeer, ...] = ()
         self._me, self._more, self._marked = "", 0, ""
-        self.nobody = ""
         self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # for tooltips: the peers, and the time of that State
         self._around: list[PlacedPeer] = []
         self._still = QPixmap()  # everything that does not move; below, what it was painted for
@@ -187,7 +179,7 @@ class SwarmGraph(PaintedChart):
 
     def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
-        frame = (self._me, self._marked, self.nobody, place.size(), ratio, self.theme.mode, self.layoutDirection())
+        frame = (self._me, self._marked, place.size(), ratio, self.theme.mode, self.layoutDirection())
         if frame == self._still_of or place.isEmpty():  # it has no room yet
             return
         self._still_of = frame
@@ -213,13 +205,6 @@ class SwarmGraph(PaintedChart):
 
     def _draw_still(self, painter: QPainter, place: QRectF) -> None:
         centre = place.center()
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(self.theme.colour("border"), 1))
-        outer = outer_ring(place, named=bool(self._peers))
-        for reach in (INNER_RING, 1.0):
-            painter.drawEllipse(centre, *ring_of(reach, outer))
-        if not self._peers:
-            self._say_nobody(painter, place)
         self._around = place_peers(self._peers, place)
         for node in self._around:
             self._draw_edge(painter, centre, node)
@@ -241,15 +226,6 @@ class SwarmGraph(PaintedChart):
             painter.setPen(self.theme.colour("text_faint"))
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
-
-    def _say_nobody(self, painter: QPainter, place: QRectF) -> None:
-        """Say below this node that nobody is here."""
-        painter.setFont(self.theme.font("small"))
-        room = place.adjusted(0, place.height() / 2 + BELOW, 0, 0)
-        centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
-        painter.fillRect(painter.boundingRect(room, centred, self.nobody).adjusted(-6, -2, 6, 2), self.theme.colour("surface"))
-        painter.setPen(self.theme.colour("text_soft"))
-        painter.drawText(room, centred, self.nobody)
 
     def _draw_edge(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
@@ -333,7 +309,8 @@ class SwarmGraph(PaintedChart):
         level, above, below = y - high / 2, y - away - high, y + away
         ends = (above, below) if y < self.height() / 2 else (below, above)
         aside = x - SHIFTED if node.right else x + SHIFTED - width
-        corners = [(outer, level), *((start, end) for end in ends for start in (x - width / 2, aside)), (inner, level)]
+        upright = [(start, end) for end in ends for start in (x - width / 2, aside)]
+        corners = [*upright, (outer, level), (inner, level)] if node.upright else [(outer, level), *upright, (inner, level)]
         first, *others = [QRectF(*corner, width, high) for corner in corners]
         inside = QRectF(self.rect()).adjusted(0, 2 - AROUND, 0, AROUND - 2)  # letters are lower than their line
         return [first, *(box for box in others if inside.contains(box))]

@@ -1,4 +1,4 @@
-"""Layout of the swarm graph: which peers are drawn, how near and how large. No painting."""
+"""Layout of the swarm graph: which peers are drawn, where and how large. No painting."""
 
 import hashlib
 import math
@@ -17,15 +17,16 @@ from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
 
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
-SLOW = 200.0  # ms of delay on the outer ring
-FASTEST, INNER_RING = 0.42, 0.56  # shares of the outer ring: no delay, and the inner ring
 NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
 NAME_HIGH = 18  # pixels of a name above or below its peer
-NEAREST = 60.0  # pixels from the centre: a dot must fit between two avatars
-LOWEST = 48.0  # pixels: half of the rings' height at least
-LONGEST, TALLEST = 4.0, 1.4  # times as wide as high, and as high as wide: the rings at most
+NEAREST, CROWDED_NEAREST = 60.0, 44.0  # pixels from the centre: a dot must fit between two avatars
+LOWEST = 48.0  # pixels: half of the ring's height at least
+APART_NAMED, APART = 112, 30  # pixels along the ring between peers with names, and between any two before they stand in rows
+MOST_ROWS, TALLEST = 3, 1.4  # rows at most, and times as high as wide
+UPRIGHT = 0.55  # the cosine of the angle at which a peer is at the top or bottom of the ring
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
-LARGEST, SMALLER, AROUND = 13.0, 11.0, 4.0  # pixels: radius of an avatar, where there is little room, and the outline around it
+LARGEST, SMALLER, TINY = 13.0, 11.0, 7.0  # pixels: radius of an avatar, where there is little room, and where there is least
+AROUND = 4.0  # pixels: the outline around an avatar
 
 
 class GraphPeer(msgspec.Struct, frozen=True):
@@ -38,41 +39,39 @@ class GraphPeer(msgspec.Struct, frozen=True):
     relay: bool
     gone: bool
     faded: bool
-    reach: float
     age: int
     met: bool  # groups were exchanged
 
 
 class PlacedPeer(msgspec.Struct, frozen=True):
-    """A peer with its position and radius in pixels; `right`: in the right half, so its name stands right of it."""
+    """A peer with its position and radius in pixels.
+
+    Its name stands above or below it if it is `upright`, at the top or bottom of the ring; else beside it, `right` or left.
+    """
 
     peer: GraphPeer
     place: QPointF
     radius: float
     right: bool
+    upright: bool
 
 
-def radius_share(peer: PeerInfo) -> float:
-    """Distance of a peer from the centre as a share of the outer ring, by its delay."""
-    if peer.connection == "gone" or peer.delay_ms is None:
-        return 1.0
-    return FASTEST + (1 - FASTEST) * min(1.0, math.sqrt(max(0.0, peer.delay_ms) / SLOW))
+def ring(rect: QRectF, count: int = 0) -> tuple[float, float]:
+    """Half axes of the ring of so many peers, with room around it for names.
 
-
-def outer_ring(rect: QRectF, *, named: bool = True) -> tuple[float, float]:
-    """Half axes of the outer ring, with room around it for names if it is `named`."""
+    A circle; longer if their names need it, and higher where more peers than have names stand in a narrow place.
+    """
     across, down = rect.width() * 0.42, rect.height() * 0.42
-    if named:
+    if count:
         across = max(64.0, min(across, rect.width() / 2 - NAME_ROOM - BESIDE_NAME))
         down = max(LOWEST, min(down, rect.height() / 2 - LARGEST - NAME_HIGH))
-    return min(across, LONGEST * down), min(down, TALLEST * across)
+    long = 2 * (min(count, NAMED) * APART_NAMED / (2 * math.pi)) ** 2 - down**2  # so that the ring is long enough
+    return min(across, max(down, math.sqrt(max(0.0, long)))), min(down, across * (TALLEST if count > NAMED else 1.0))
 
 
-def ring_of(reach: float, outer: tuple[float, float]) -> tuple[float, float]:
-    """Half axes of the ring on which peers of this reach stand: between the outer one, and the nearest clear of the centre."""
-    part = (reach - FASTEST) / (1 - FASTEST)
-    across, down = ((1 - part) * min(0.85 * axis, max(FASTEST * axis, NEAREST)) + part * axis for axis in outer)
-    return across, down
+def rows_of(count: int, axes: tuple[float, float]) -> int:
+    """In how many rows, one inside the other, so many peers stand, so that they do not overlap."""
+    return min(MOST_ROWS, math.ceil(count * APART / circumference(axes))) if count else 1
 
 
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:
@@ -97,28 +96,43 @@ def _graph_peer(peer: PeerInfo, now: float, *, place: int, name: str) -> GraphPe
     gone = peer.connection == "gone"
     return GraphPeer(
         id=peer.id, name=name, named=place < NAMED, place=place, relay=peer.connection == "relay", gone=gone,
-        faded=gone or bool(peer.choice), reach=round(radius_share(peer), 2), age=silence_level(peer, now),
+        faded=gone or bool(peer.choice), age=silence_level(peer, now),
         met=peer.received > 0 or peer.groups_pulled > 0,
     )  # fmt: skip
 
 
+def circumference(axes: tuple[float, float]) -> float:
+    """About the length of an ellipse, from its half axes."""
+    return 2 * math.pi * math.hypot(*axes) / math.sqrt(2)
+
+
 @lru_cache(maxsize=64)
-def angles(count: int, flat: float, parts: int = 360) -> list[float]:
-    """`count` angles with equal arc lengths between them, on an ellipse `flat` times as high as wide."""
+def angles(count: int, axes: tuple[float, float], parts: int = 360) -> list[float]:
+    """`count` angles on an ellipse with these half axes.
+
+    They have equal arc lengths between them; where all have names and these need more room, there are fewer at the top and
+    bottom, where a name takes its width, than at the sides, where it takes the height of its peer.
+    """
+    across, down = axes
+    crowded = count <= NAMED and circumference(axes) < count * APART_NAMED - 1
     turns = [2 * math.pi * (i + 0.5) / parts for i in range(parts)]
-    walked = list(accumulate(math.hypot(math.sin(turn), flat * math.cos(turn)) for turn in turns))
+    steps = [(across * abs(math.sin(turn)), down * abs(math.cos(turn))) for turn in turns]
+    walked = list(accumulate(x / NAME_ROOM + y / (2 * LARGEST) if crowded else math.hypot(x, y) for x, y in steps))
     return [2 * math.pi / parts * bisect_left(walked, walked[-1] * (i + 0.35) / count) for i in range(count)]
 
 
 def place_peers(peers: Sequence[GraphPeer], rect: QRectF) -> list[PlacedPeer]:
     """Place peers around the centre: smaller if there are many, and smaller the longer one was not seen."""
-    outer = outer_ring(rect)
-    full = LARGEST if len(peers) <= 20 and outer[1] >= NEAREST else SMALLER
+    axes = ring(rect, len(peers))
+    rows = rows_of(len(peers), axes)
+    full = TINY if rows > 1 else LARGEST if len(peers) <= 20 and axes[1] >= NEAREST else SMALLER
+    nearest = CROWDED_NEAREST if rows > 1 else NEAREST
     placed = []
-    for peer, angle in zip(peers, angles(len(peers), outer[1] / outer[0]), strict=True):
-        across, down = ring_of(peer.reach, outer)
+    for number, (peer, angle) in enumerate(zip(peers, angles(len(peers), axes), strict=True)):
+        across, down = (axis - (axis - min(0.85 * axis, nearest)) * (number % rows) / rows for axis in axes)
         step = QPointF(across * math.cos(angle), down * math.sin(angle))
-        placed.append(PlacedPeer(peer, rect.center() + step, full * (1 - 0.1 * peer.age), step.x() >= 0))
+        radius, upright = full * (1 - 0.1 * peer.age), abs(math.cos(angle)) < UPRIGHT
+        placed.append(PlacedPeer(peer, rect.center() + step, radius, right=step.x() >= 0, upright=upright))
     return placed
 
 

@@ -16,6 +16,7 @@ from waggle.gui.widgets.typeset.number_grid import cell_size, draw_grid
 from waggle.gui.widgets.typeset.typeset_lines import TypesetLines, scaled
 
 BESIDE, ABOVE, BETWEEN = 14, 9, 10  # pixels between a chip's edge and its answer, at the side and above, and between chips
+ARROW = 14  # pixels: the side of an arrow
 CELL, GRID_ROOM = 18, (260, 130)  # pixels: a cell of a grid at most, and a grid at most
 SHORT, WIDEST, LINES = 14, 300, 2  # characters of an answer in large type, pixels that a longer one may take, and its lines
 GROUNDS = {"right": "good_soft", "untagged": "accent_soft", "truth": "surface"}  # of other kinds: sunken
@@ -32,10 +33,11 @@ class Chip(msgspec.Struct):
 
 
 def try_words(each: Try, kind_words: str) -> str:
-    """A try in words: "8 × 1/1: right"."""
+    """A try in words: "8 × 1/1: right, made likelier"."""
     if each.kind == "truth":
         return f"{kind_words}: {each.text}"
-    return f"{figure(each.count)} × {each.text}: {kind_words}"
+    effect = tr("made likelier") if each.effect > 0 else tr("made less likely") if each.effect else ""
+    return f"{figure(each.count)} × {each.text}: " + ", ".join(filter(None, (kind_words, effect)))
 
 
 class TryChips(PaintedChart):
@@ -100,7 +102,7 @@ class TryChips(PaintedChart):
         self.update()
 
     def size_of(self, chip: Chip) -> QSizeF:
-        below = chip_width(self.theme, chip.words, icon=True, bare=True)
+        below = chip_width(self.theme, chip.words, icon=True, bare=True) + (self.theme.px(ARROW) + 4 if chip.each.effect else 0)
         across = max(chip.size.width() + self._count_width(chip.each), below)
         return QSizeF(across + 2 * BESIDE, chip.size.height() + self.theme.size["chip"] + 2 * ABOVE)
 
@@ -160,12 +162,21 @@ class TryChips(PaintedChart):
             beside = QRectF(inner.left() + chip.size.width() + 8, inner.top(), chip.place.width(), chip.size.height())
             painter.drawText(beside, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
         below = QPointF(inner.left(), inner.bottom() - self.theme.size["chip"] + 2)
-        self._draw_worth(painter, below, chip.words, tone, sign)
+        used = self._draw_worth(painter, below, chip.words, tone, sign)
+        if each.effect:
+            side = self.theme.px(ARROW)
+            place = QRectF(below.x() + used + 4, below.y() + (self.theme.size["chip"] - side) / 2, side, side)
+            self.theme.draw_icon(painter, *arrow_of(each), place)
 
-    def _draw_worth(self, painter: QPainter, corner: QPointF, words: str, tone: str, sign: str) -> None:
-        """An icon and words in the ink of the kind, without a ground of their own."""
+    def _draw_worth(self, painter: QPainter, corner: QPointF, words: str, tone: str, sign: str) -> float:
+        """An icon and words in the ink of the kind, without a ground of their own; returns their width."""
         ink = {"good": "good", "accent": "accent_text"}.get(tone, "text_soft")
-        draw_chip(painter, self.theme, corner, words, "bare", sign, ink=ink)
+        return draw_chip(painter, self.theme, corner, words, "bare", sign, ink=ink)
+
+
+def arrow_of(each: Try) -> tuple[str, str]:
+    """The icon and its colour for what learning did to a try."""
+    return ("up", "accent_text") if each.effect > 0 else ("dip", "text_faint")
 
 
 def count_words(each: Try) -> str:

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetricsF, QMouseEvent, QPainter, QPen
 
-from waggle.gui.charts.painted.try_chips import BETWEEN, GROUNDS, WIDEST, Chip, TryChips, count_words
+from waggle.gui.charts.painted.try_chips import BETWEEN, GROUNDS, WIDEST, Chip, TryChips, arrow_of, count_words
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.story.tries import KIND_SIGNS, Try
 from waggle.gui.theme.theme import Theme
@@ -118,8 +118,7 @@ class TryLine(TryChips):
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
             x += APART + self._tag_width(words)
         if each.effect:
-            arrow, hue = ("up", "accent_text") if each.effect > 0 else ("dip", "text_faint")
-            self.theme.draw_icon(painter, arrow, hue, QRectF(x + APART, inner.center().y() - side / 2, side, side))
+            self.theme.draw_icon(painter, *arrow_of(each), QRectF(x + APART, inner.center().y() - side / 2, side, side))
 
     def _draw_unjudged(self, painter: QPainter, each: Try, place: QRectF) -> None:
         """The end of what is written so far."""

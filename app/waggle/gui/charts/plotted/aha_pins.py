@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from waggle.gui.theme.theme import Theme
 
 PIN, ABOVE = 19, 22  # pixels: height of a hexagon, and of its middle above the curve; before text scaling
+APART = 6  # pixels between two hexagons, at least
 OVER_DOTS = 2.5  # z value
 
 
@@ -53,7 +54,7 @@ class AhaPins(pyqtgraph.GraphicsObject):  # type: ignore[misc]
         while place + 1 < len(groups):
             before, after = groups[place : place + 2]
             apart = after.middle - before.middle
-            is_clear = abs(apart.x()) >= (before.width + after.width) / 2 or abs(apart.y()) >= self._theme.px(PIN)
+            is_clear = abs(apart.x()) >= (before.width + after.width) / 2 + APART or abs(apart.y()) >= self._theme.px(PIN)
             if is_clear or before.pins[0].is_taught != after.pins[0].is_taught:
                 place += 1
             else:

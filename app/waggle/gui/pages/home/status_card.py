@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
-from waggle.core.settings import ModelSettings
 from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import clock, local, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.state.notifications import recent_warnings
+from waggle.gui.state.starter_offer import choose_starter, offers_starter
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
@@ -368,17 +368,10 @@ class StatusCard(QFrame):
             button.setVisible(is_visible)
 
     def _offers_starter(self) -> bool:
-        """Whether no engine runs, the last one ended for want of memory, and its model was larger than the starter."""
-        settings, problem = self._context.settings, self._state.problem
-        chosen = (self._state.settings or settings.settings).model
-        short = problem is not None and problem.short_of_memory
-        return short and chosen != ModelSettings() and not (settings.far or settings.is_unreadable) and self._can_start()
+        return offers_starter(self._state, self._context.settings, can_start=self._can_start())
 
     def _start_with_starter(self) -> None:
-        """No engine takes a choice now, so the settings do."""
-        settings = self._context.settings
-        settings.set({"model.name": None, "model.folder": None})
-        if settings.settings.model == ModelSettings():
+        if choose_starter(self._context.settings):
             self.start_wanted.emit()
 
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:

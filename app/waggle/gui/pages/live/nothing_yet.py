@@ -18,9 +18,9 @@ AROUND, BETWEEN = 24, 10  # pixels
 
 
 class NothingYet(QFrame):
-    """`example_wanted`: the person wants to watch a recorded run."""
+    """`example_wanted`: the person wants to watch a recorded run; `remedy_wanted`: what the main button says after a failure."""
 
-    example_wanted = Signal()
+    example_wanted, remedy_wanted = Signal(), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -35,20 +35,24 @@ class NothingYet(QFrame):
         self.bar.setFixedWidth(theme.px(BAR_WIDE))
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(self.example_wanted)
+        self.remedy = Button(theme, "", "primary", "play")
+        self.remedy.clicked.connect(self.remedy_wanted)
         self.setLayout(
             column(
                 None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4,
                 row(None, (self.when, 1000), None), 4,
-                row(None, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
+                row(None, self.remedy, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
             )
         )  # fmt: skip
 
-    def show_state(self, state: State, says: str, when: str) -> None:
-        """`says`: what Waggle is doing; `when`: when questions will appear."""
+    def show_state(self, state: State, says: str, when: str, remedy: str) -> None:
+        """`says`: what Waggle is doing; `when`: when questions will appear; `remedy`: what the main button says, if any."""
         failed = state.phase == "problem"
         self._sign.show_icon("warn" if failed else "live", "bad" if failed else "text_faint")
         self.says.setText(says)
         self.when.setText(when)
+        self.remedy.setVisible(bool(remedy))
+        self.remedy.say(remedy, "play")
         testing = state.takes_first_test
         self.bar.setVisible(testing)
         say_in(self.test, test_words(state) if testing else "", "soft")

@@ -84,7 +84,7 @@ class OtherQuestions(QWidget):
         super().__init__()
         self._cards: tuple[Card, ...] = ()
         self._height = 0.0
-        self._fitted: object = None  # the cards, width and height for which the lines were fitted
+        self._fitted: object = None  # the cards, width, height and so on for which the lines were fitted
         self._measured: object = None  # the cards and width for which `_usual` was measured
         self._usual: list[int] = []  # pixels of the tries of each card in their usual size
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
@@ -94,6 +94,7 @@ class OtherQuestions(QWidget):
         for line in self._lines:
             line.pressed.connect(self.chosen)
         self.missing = 0  # questions that have no line
+        self.explains = False  # whether arrows stand above, too, so that their meaning is said in any case
         self.setLayout(column(row(self._title, None, self._key), *self._lines, gap=GAP))
 
     def show_cards(self, cards: Sequence[Card]) -> None:
@@ -109,7 +110,7 @@ class OtherQuestions(QWidget):
         All have their tries if there is room; else those that were solved, as in the list of all answers; else none.
         """
         self._height = height
-        if (fitted := (self._cards, self.width(), height)) == self._fitted:
+        if (fitted := (self._cards, self.width(), height, self.explains)) == self._fitted:
             return
         self._fitted = fitted
         lines = self._lines[: len(self._cards)]
@@ -119,7 +120,7 @@ class OtherQuestions(QWidget):
         count = count if count >= FEWEST else 0
         self.missing = len(lines) - count
         opened = self._opened(lines[:count], room - count * each) if count else set[int]()
-        self._key.setVisible(any(any(self._cards[place].effects) for place in opened))
+        self._key.setVisible(self.explains or any(any(self._cards[place].effects) for place in opened))
         self.setVisible(bool(count))
         for place, line in enumerate(self._lines):
             line.tries.setVisible(place in opened)

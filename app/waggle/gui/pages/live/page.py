@@ -15,15 +15,17 @@ from waggle.gui.pages.live.nothing_yet import NothingYet
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
+from waggle.gui.state.starter_offer import choose_starter, offers_starter
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import as_widget, card, column
+from waggle.gui.widgets.layout import as_widget, card, column, edges, row
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
 
 AGAIN_MS = 250  # between two checks whether what waits may be shown
 LIVE = "live"
+APART = 16  # pixels between what filters the answers and what changes the view
 STAGE, ALL_ANSWERS, NOTHING = range(3)  # the views; a person chooses between the first two
 
 
@@ -43,6 +45,7 @@ class LivePage(Page):
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
+        views = as_widget(row(self._view, margins=edges(APART, 0, 0, 0)))
         self._retry = Button(theme, tr("Try again"), icon="play")
         self._retry.clicked.connect(context.requests.engine_start)
         self.stage, self.answers = StageView(theme), AllAnswers(theme)
@@ -52,7 +55,7 @@ class LivePage(Page):
         context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
         self._stepper = RoundStepper(theme)
         self._head = column(
-            page_header(theme, tr("Live"), self._line, self._view, self._retry, *self.answers.controls),
+            page_header(theme, tr("Live"), self._line, *self.answers.controls, self._retry, views),
             card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
@@ -70,6 +73,7 @@ class LivePage(Page):
         """Built when it is first shown: mostly there are questions."""
         nothing = NothingYet(self.context.theme)
         nothing.example_wanted.connect(self.context.requests.example)
+        nothing.remedy_wanted.connect(self._remedy)
         self._around.addWidget(nothing)
         return nothing
 
@@ -101,11 +105,11 @@ class LivePage(Page):
         self._views.setCurrentIndex(NOTHING if view.is_empty else self._view.index)
         for control in self.answers.controls:
             control.setVisible(not on_stage and not view.is_empty)
+        can_start = state.phase == "problem" and self._can_start
         if view.is_empty:
-            self.nothing.show_state(state, self._headline(), self._empty_words())
+            self.nothing.show_state(state, self._headline(), self._empty_words(), self._remedy_words() if can_start else "")
         self._line.say("" if view.is_empty else view.hold_words() or self._headline())
-        can_start = self.context.engine.can_start() and not self.context.settings.is_unreadable
-        self._retry.setVisible(state.phase == "problem" and can_start)
+        self._retry.setVisible(can_start and not view.is_empty)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # no group waits for an engine that is gone
@@ -139,9 +143,6 @@ class LivePage(Page):
             return tr("Your model is taking its first test.")
         if state.phase == "contributing" and state.stage is not None:
             number = figure(round_number(state.round))
-            if scene is not None and scene.round < state.round:
-                words = tr("Round %1 is running. Below: round %2, finished")
-                return words.replace("%1", number).replace("%2", on_stage)
             if scene is None and self.answers.is_behind(state.round):
                 return tr("Round %1 is running. Below: earlier rounds").replace("%1", number)
             return tr("Round %1: your model is %2").replace("%1", number).replace("%2", tr(DOING[state.stage]))
@@ -150,10 +151,26 @@ class LivePage(Page):
             words = f"{words} {tr('Below: round %1, the last one before that.').replace('%1', on_stage)}"
         return words
 
+    @property
+    def _can_start(self) -> bool:
+        return self.context.engine.can_start() and not self.context.settings.is_unreadable
+
+    def _offers_starter(self) -> bool:
+        return offers_starter(self._state, self.context.settings, can_start=self._can_start)
+
+    def _remedy_words(self) -> str:
+        """What the main button of Home says after the same failure."""
+        return tr("Train the starter") if self._offers_starter() else tr("Try again")
+
+    def _remedy(self) -> None:
+        if not self._offers_starter() or choose_starter(self.context.settings):
+            self.context.requests.engine_start.emit()
+
     def _empty_words(self) -> str:
         if self._state.phase == "problem":
+            starter = tr("Waggle's tiny starter model needs far less.") if self._offers_starter() else ""
             words = tr("Questions and answers appear here when training runs again.")
-            return " ".join(filter(None, (tr(sentence(self._state).detail), words)))
+            return " ".join(filter(None, (tr(sentence(self._state).detail), starter, words)))
         if self._state.phase == "preparing" or not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":

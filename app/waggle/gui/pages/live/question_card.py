@@ -405,4 +405,6 @@ class QuestionCard(QFrame):
 def _time_text(card: Card, state: State, now: float) -> str:
     if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
         return tr("this round")
-    return tr("round %1, %2").replace("%1", figure(round_number(card.round))).replace("%2", ago(card.at, now))
+    when = ago(card.at, now)
+    words = tr("round %1") if when == tr("now") else tr("round %1, %2").replace("%2", when)
+    return words.replace("%1", figure(round_number(card.round)))

@@ -13,7 +13,7 @@ from waggle.gui.i18n.formatting import ago, figure, listed, one_line, plural, tr
 from waggle.gui.pages.live.other_questions import OtherQuestions
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
-from waggle.gui.state.story.tries import essence, kind_of, merged_tries, truth_of
+from waggle.gui.state.story.tries import card_tries, essence, kind_of, merged_tries, truth_of
 from waggle.gui.state.story.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -132,12 +132,15 @@ class SceneCard(QFrame):
         words = tr("Round %1") if scene.own is None else tr("Round %1, finished")
         self._round.say(words.replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
-        self._when.say(ago(card.at, now))
+        when = ago(card.at, now)
+        self._when.say("" if when == tr("now") else when)
         self._question.say(card.question)
         begun = tuple(answer for answer in card.completions if answer.judged or answer.text)
-        self._tries.show_tries([*merged_tries(begun), *truth_of(card)], going=state.phase not in HALTED_PHASES)
+        tries = card_tries(card) if any(card.effects) else [*merged_tries(begun), *truth_of(card)]
+        self._tries.show_tries(tries, going=state.phase not in HALTED_PHASES)
         self._lesson.setText(lesson_words(scene, state))
         self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
+        self._others.explains = any(card.effects)
         self._others.show_cards(scene.others)
         titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
         several = namesakes(state.peers.values(), state.ahas)

@@ -1,5 +1,7 @@
 """The page Peers: a picture of the swarm, how others reach this computer, a table of peers, and the chosen peer."""
 
+from functools import cached_property
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
@@ -9,6 +11,7 @@ from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable, without_connections
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
+from waggle.gui.pages.peers.nobody_yet import NobodyYet
 from waggle.gui.pages.peers.peer_details import PeerDetails
 from waggle.gui.pages.peers.peer_table import PeerTableModel, PeerTableView
 from waggle.gui.state.story.learning_story import company_words
@@ -50,6 +53,20 @@ def headline(state: State) -> str:
     if why := why_unavailable(state):
         return f"{why} {tr('These are the peers of before.')}" if state.peers else why
     return company_words(state) or tr("Computers that train with you appear here")
+
+
+def nobody_words(state: State) -> tuple[str, str]:
+    """Why nobody is here, in a few words and in a sentence."""
+    if _is_resting(state):
+        return tr(NOT_CONNECTED[0]), reach_words(state)
+    if state.reach == "connected":
+        return tr(HEADS["alone"][0]), tr("Invite someone with a link.")
+    return tr(HEADS[state.reach][0]), reach_words(state)
+
+
+def _is_resting(state: State) -> bool:
+    """Whether no engine runs that could connect."""
+    return bool(why_unavailable(state)) and state.reach != "solo"
 
 
 def reach_words(state: State) -> str:
@@ -98,7 +115,7 @@ class ReachPanel(QWidget):
         self.setLayout(column(head, self._words, 4, counts, self._rejected, 4, copy, None, gap=6))
 
     def show_state(self, state: State) -> None:
-        resting = why_unavailable(state) and state.reach != "solo"
+        resting = _is_resting(state)
         words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
         self._head.say(tr(words))
         self._sign.show_icon(icon, ink)
@@ -154,7 +171,7 @@ class Legend(QWidget):
             ElidedLabel(theme, tr("a peer's example, coming in"), "caption", "text_soft"),
         )
         self._cell = LegendCell(theme, mine=False)
-        self._words = ElidedLabel(theme, tr("dashed: a relay"), "caption", "text_faint")
+        self._words = ElidedLabel(theme, "", "caption", "text_faint")
         self._cell.hide()
         kinds = (row(LegendCell(theme, mine=True), out, gap=4), row(LegendCell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
@@ -166,9 +183,12 @@ class Legend(QWidget):
             policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
             line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
 
-    def say(self, latest: tuple[Flow, str, int] | None) -> None:
+    def say(self, latest: tuple[Flow, str, int] | None, *, has_relay: bool) -> None:
+        """Say the last exchange; before the first, what a dashed line means if there is one."""
         self._cell.setVisible(latest is not None)
-        if latest is not None:
+        if latest is None:
+            self._words.say(tr("dashed: a relay") if has_relay else "", "text_faint")
+        else:
             flow, words, about = latest
             self._cell.show_cell(about, mine=flow.way == "out")
             self._words.say(words, "text_soft")
@@ -190,7 +210,8 @@ class PeersPage(Page):
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
         self._legend = Legend(theme)
-        self._beside = row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32)
+        self._middle = column((self._picture, 1), self._legend, gap=4)
+        self._beside = row((self._middle, 1), self._reach, gap=32)
         self._band = card((self._beside, 1), gap=0)
         self._model = PeerTableModel(theme, self)
         self._view = PeerTableView(theme, self._model)
@@ -211,6 +232,14 @@ class PeersPage(Page):
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.setTabOrder(self._view.horizontalHeader(), self._view)
         self.set_compact(False)
+
+    @cached_property
+    def nobody(self) -> NobodyYet:
+        """Built when it is first shown: mostly there are peers."""
+        nobody = NobodyYet(self.context.theme)
+        nobody.invite_wanted.connect(self._invite.clicked)
+        self._middle.insertWidget(0, nobody, 1)
+        return nobody
 
     def arrange(self, edge: int, gap: int) -> None:
         self._page_head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
@@ -237,14 +266,13 @@ class PeersPage(Page):
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
         self._reach.setMinimumWidth(px(REACH) if beside else 0)
         self._reach.setMaximumWidth(px(REACH) if beside else UNLIMITED)
-        picture, reach = px(206 if self.compact else 264), self._reach.sizeHint().height()
+        picture, reach = px(206 if self.compact else 290), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
         self._band.setMinimumHeight(height)
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNLIMITED)
         highest = max(height, px(HIGHEST), self._area.width() // FLATTEST)
-        spare = room - table if self._state.peers else UNLIMITED
-        self._band.setMaximumHeight(min(highest, spare) if few or not self._state.peers else height)
+        self._band.setMaximumHeight(UNLIMITED if not self._state.peers else min(highest, room - table) if few else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
@@ -265,19 +293,24 @@ class PeersPage(Page):
         state = without_connections(state)
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
-        self._invite.setVisible(state.reach != "solo" and not self._replay)
+        can_invite = state.reach != "solo" and not self._replay
+        self._invite.setVisible(can_invite and bool(peers))
         self._invite.setEnabled(not why_unavailable(state))
         set_tip(self._invite, why_unavailable(state))
-        self._picture.nobody = _empty_text(state)
         self._picture.show_state(state, now)
-        self._legend.say(self._picture.latest)
+        self._legend.say(self._picture.latest, has_relay=any(peer.connection == "relay" for peer in peers))
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
         self._search.setVisible(len(peers) > FEW or bool(self._search.text()))
         self._show_headline()
         self._select_peer(self._chosen)
-        self._table.setVisible(bool(peers))
-        self._legend.setVisible(bool(peers))
+        for part in (self._picture, self._legend, self._table):
+            part.setVisible(bool(peers))
+        if not peers:
+            self.nobody.show_state(state, *nobody_words(state), can_invite=can_invite)
+        self._reach.setVisible(bool(peers) or (state.reach == "connected" and not _is_resting(state)))
+        if "nobody" in vars(self):
+            self.nobody.setVisible(not peers)
 
     def take_over(self, before: Page) -> None:
         """Take over the chosen peer."""
@@ -299,7 +332,7 @@ class PeersPage(Page):
         if not self._search.text().strip():
             self._line.say(headline(self._state))
             if self._state.members:
-                set_tip(self._line, tr("Connected, not blocked, and gave you examples or took yours."))
+                set_tip(self._line, tr("Connected, and at least one of you learns from the other."))
             return
         count, whole = self._model.rowCount(), figure(len(self._state.peers))
         words = plural(count, "%n of %1 peers matches", "%n of %1 peers match") if count else tr("None of %1 peers matches")
@@ -318,11 +351,3 @@ class PeersPage(Page):
         self._picture.mark(identity)
         self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
         self._fold()
-
-
-def _empty_text(state: State) -> str:
-    if state.reach == "solo":
-        return tr("There are no peers in a swarm of one computer.")
-    if why_unavailable(state):
-        return tr("Peers appear here by themselves when the engine is ready.")
-    return tr("Nobody yet. Invite someone with a link.")

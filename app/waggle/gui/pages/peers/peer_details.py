@@ -22,7 +22,7 @@ from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, CommandDone, PeerInfo
 from waggle.protocol.state import State
-from waggle.protocol.text.peer_text import standing, standing_text
+from waggle.protocol.text.peer_text import exchange_text, standing, standing_text
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
     "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your examples.", (MUTE,)),
@@ -92,7 +92,8 @@ class PeerDetails(QFrame):
             self._name.say(peer_name(peer.name, peer.id))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText("" if peer is None else tr(standing_text(peer, now)))
+            is_trusted = standing(peer, now) == "trusted"  # which the sign says
+            self._says.setText(tr(exchange_text(peer) if is_trusted else standing_text(peer, now)))
         refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
         self._refusals.setText(refusals)
         self._refusals.setVisible(bool(refusals))

@@ -33,6 +33,7 @@ TIPS = {
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
 CONNECTION_COLUMN, STANDING_COLUMN = COLUMNS.index("Connection"), COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
+NAME_PARTS = 2.5  # times that room: what is more than this is shared by all columns
 DROPPED = (2, 8, 3, 9, 5, 6, 1)  # columns that are hidden for it, in this order; from the fourth on only with large text
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
@@ -278,7 +279,10 @@ def _widths(theme: Theme) -> list[int]:
 
 
 class PeerTableView(QTableView):
-    """Hides columns rather than cutting names. A chosen peer stays chosen when its row moves."""
+    """Hides columns rather than cutting names, and shares what names do not need.
+
+    A chosen peer stays chosen when its row moves.
+    """
 
     chosen = Signal(str)  # a peer's id; empty: none
 
@@ -337,6 +341,9 @@ class PeerTableView(QTableView):
             drops = room < self._name_room
             self.setColumnHidden(column, drops)
             room += self._widths[column] if drops else 0
+        spare = max(0, int(room - NAME_PARTS * self._name_room)) // len(self._widths)
+        for column, width in enumerate(self._widths[1:], 1):
+            self.setColumnWidth(column, width + spare)
         rows = self.selectionModel().selectedRows()
         place = self.visualRect(rows[0]) if rows else QRect()
         super().resizeEvent(event)

@@ -110,7 +110,7 @@ class ChatView(QWidget):
         self.tools.set_gap(12)
         self._about = ElidedLabel(theme, "", "small", "text_soft")
         self._tally = ElidedLabel(theme, "", "small", "text_soft")
-        self._turns = column(None, gap=16)
+        self._above, self._turns = rule(), column(None, gap=16)
         self._room = ScrollArea(self._turns, "surface")
         bar = self._room.verticalScrollBar()
         self._follows = True
@@ -133,7 +133,7 @@ class ChatView(QWidget):
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
-            self.tools, self._about, (self._beginning, 1), (self._room, 1), rule(), writing,
+            self.tools, self._about, self._above, (self._beginning, 1), (self._room, 1), rule(), writing,
             row((self._message, 1), self._tally), gap=10,
         )  # fmt: skip
         self.setLayout(column((chat_card, 1)))
@@ -323,7 +323,8 @@ class ChatView(QWidget):
             for button, words in zip(self._firsts, first_messages(self.state), strict=True):
                 button.say(words)
                 button.setEnabled(not self._why_not())
-        self._room.setVisible(bool(talk) or bool(self._waiting))
+        for part in (self._above, self._room):
+            part.setVisible(bool(talk) or bool(self._waiting))
 
     def _visible_turns(self) -> tuple[Turn, ...]:
         """The turns to show, including the message that was just sent and has no answer yet."""

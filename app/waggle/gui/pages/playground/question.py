@@ -20,10 +20,11 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
-from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
@@ -31,7 +32,7 @@ from waggle.protocol.state import State
 
 Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
-NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+QUESTION_SIZE, BLANK = 0.8, 40  # times the usual size of a question in large type; pixels of height of its place
 JUDGED, MOST_JUDGED = 225, 440  # pixels of a row's verdict at a text size of 100%, and at most
 
 
@@ -106,12 +107,13 @@ class QuestionView(QWidget):
         self._menu.setMenu(self._choices)
         self._next = Button(theme, tr("Another question"), small=True)
         self._next.clicked.connect(self._pose_another)
-        self._question, self._about = (
-            text(theme, NO_BREAK_SPACE, "mono", wrap=True),  # as high as a question before there is one
-            ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
-        )
+        self._question = TypesetText(theme)
+        self._question.set_scale(QUESTION_SIZE)
+        self._blank = frame("well", column())  # in its place, before there is one
+        self._blank.setFixedHeight(theme.px(BLANK))
+        self._about = ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft")
         self._mine = QLineEdit()
-        self._mine.setFont(theme.font("mono"))
+        self._mine.textChanged.connect(self._set_type)
         self._mine.setAccessibleName(tr("Your own answer"))
         self._mine.setPlaceholderText(tr("Your answer first, if you like. It stays on this computer."))
         self._mine.setMaxLength(500)
@@ -125,17 +127,17 @@ class QuestionView(QWidget):
         self._rows = column(gap=8)
         self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
-        well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
-        asking = card(head, self._about, well, as_widget(row((self._mine, 1), self._go)), self._sharing_row(),
-                      self._message, gap=10)  # fmt: skip
+        asking = card(head, self._about, self._question, self._blank, as_widget(row((self._mine, 1), self._go)),
+                      self._sharing_row(), self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
         acts = row(self._blind, None, self._copy)
         self._answers = card(self._verdict, self._rows, self._truth, self._outcome, acts, self._offer_row(), gap=12)
         self._before = card(PaleRows(theme, (tr("Before any training"), tr("Now"))))
         self.setLayout(column(asking, self._answers, self._before, None, gap=12))
-        self._answers.hide()
-        self._message.hide()
+        for part in (self._question, self._answers, self._message):
+            part.hide()
+        self._set_type("")
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
@@ -145,6 +147,8 @@ class QuestionView(QWidget):
         self._pose_first()
         if state.posed is None:
             self._posed = None
+            self._question.hide()
+            self._blank.show()
             if not self._recorded:
                 self._about.say(self._about_no_question(why_not))
         elif self._posed is None:
@@ -179,6 +183,10 @@ class QuestionView(QWidget):
         self._recorded = True
         self._about.say(tr(NO_MODEL))
         self.show_state(self._state)
+
+    def _set_type(self, words: str) -> None:
+        """What is typed stands in code type, as the answers; the hint before it does not."""
+        self._mine.setFont(self._theme.font("mono" if words else "body"))
 
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)
@@ -309,7 +317,9 @@ class QuestionView(QWidget):
         self._posed = posed
         self._specialty, self._number = posed.specialty, posed.number
         self._menu.say(self._titles.get(posed.specialty, tr(one_line(posed.title))), "down")
-        self._question.setText(visible_lines(posed.question.strip()))
+        self._question.say(posed.question.strip())
+        self._question.show()
+        self._blank.hide()
         pinned, fresh = tr("%1, question %2"), tr("%1, a new question that others take too")
         words = (fresh if posed.epoch else pinned).replace("%1", tr(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
@@ -352,12 +362,14 @@ class QuestionView(QWidget):
         for one_row in rows:
             one_row.set_room(room)  # all rows end alike
             if between and one_row is between[0]:
+                self._rows.addSpacing(4)
+                self._rows.addWidget(rule())
                 self._rows.addWidget(text(self._theme, tr("In between"), "small", "soft"))
             self._rows.addWidget(one_row)
         truth = "" if blind else visible_lines(tried.truth.strip())
         self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
         self._truth.setVisible(bool(truth))
-        visible_texts = (self._question.text(), *(answer_row.as_text for answer_row in rows), self._truth.text())
+        visible_texts = (visible_lines(posed.question.strip()), *(answer_row.as_text for answer_row in rows), self._truth.text())
         self._copy.offer("\n\n".join(filter(None, visible_texts)))
         outcome = own_answer_outcome(tried, posed.epoch if tried.shared or shares_answers(self._state) else 0)
         sentence = f"{not_now_text(tried.not_now)} {outcome}".strip()

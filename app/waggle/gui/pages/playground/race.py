@@ -7,7 +7,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.charts.painted.race_grid import MOST_ROW, ROW, UNKNOWN, RaceGrid
+from waggle.gui.charts.painted.race_grid import ROW, UNKNOWN, RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.race_state import Race, detail, exam_score, fold, headline, recent_score, solved_words, transfer_words
@@ -15,7 +15,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
-from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, restyle, row
+from waggle.gui.widgets.layout import UNLIMITED, WIDE, as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
@@ -37,7 +37,12 @@ class HexagonKey(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
 
 
-HIGHEST, LARGE = 0.55, 1000  # of the width: the curves and the lanes beside them, in a view of these pixels and more
+HIGHEST, WIDE_HIGHEST, LARGE = (
+    0.55,
+    0.45,
+    1000,
+)  # of the width, and of that of a wide page: the curves and the lanes beside them, in a view of these pixels and more
+MOST_ROW, WIDE_ROW = 40, 54  # pixels: a row of cells at most, and where the page is wide
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
@@ -60,6 +65,7 @@ class LaneBox(QWidget):
     def __init__(self, theme: Theme, lane: Lane, name: str, key: LegendLine) -> None:
         super().__init__()
         self._lane: Lane = lane
+        self._row = MOST_ROW
         self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
         self.comb = RaceGrid(theme, lane)
         self._about = ElidedLabel(theme, "", "caption", "text_faint")
@@ -72,7 +78,12 @@ class LaneBox(QWidget):
         self._about.say(tr("on new questions") if exam else tr("right lately"))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
-        self.setMaximumHeight(self.sizeHint().height() * MOST_ROW // ROW)  # the rest stays free below
+        self.limit(self._row)
+
+    def limit(self, row: int) -> None:
+        """Let a row of cells have so many pixels of height at most; the rest stays free below."""
+        self._row, least = row, self.comb.sizeHint().height()
+        self.setMaximumHeight(self.sizeHint().height() + least * row // ROW - least)
 
 
 class RaceView(QWidget):
@@ -105,7 +116,7 @@ class RaceView(QWidget):
         lanes = ((box, 100) for box in self._lanes.values())
         self._cells = text(theme, "", "caption", "soft", wrap=True)
         key = column(row(own_find, passed, None, gap=12), self._cells, gap=3)
-        self._side: QFrame = card(*lanes, key, None, gap=14)
+        self._side: QFrame = card(*lanes, None, key, gap=12)
         self._arena = StretchRow((self._curves, 2), (self._side, 1), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)
@@ -192,4 +203,8 @@ class RaceView(QWidget):
         """Keep the curves wider than high on a large screen."""
         super().resizeEvent(event)
         wide = event.size().width()
-        self._arena.setMaximumHeight(round(wide * HIGHEST) if wide > self._theme.px(LARGE) else UNLIMITED)
+        is_wide = wide >= self._theme.px(WIDE)
+        for box in self._lanes.values():
+            box.limit(WIDE_ROW if is_wide else MOST_ROW)
+        highest = WIDE_HIGHEST if is_wide else HIGHEST
+        self._arena.setMaximumHeight(round(wide * highest) if wide > self._theme.px(LARGE) else UNLIMITED)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
 from waggle.core.round_number import round_number
-from waggle.gui.charts.painted.question_shares import QuestionShareBars
+from waggle.gui.charts.painted.question_shares import QuestionShareBars, share_text
 from waggle.gui.charts.painted.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.plotted.measured_legend import MeasuredLegend
 from waggle.gui.charts.plotted.run_curves import RunsLegend
@@ -195,10 +195,8 @@ class ProgressPage(Page):
         self._whole.hide()
         self._reward_card = card(row((reward, 1), self._whole), (self._reward_room, 1), gap=8)
         self._shares = QuestionShareBars(theme)
-        about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are")
-        shares = column(
-            text(theme, tr("What your model is asked now"), "heading"), text(theme, about, "small", "soft", wrap=True), gap=2
-        )
+        self._about_shares = text(theme, "", "small", "soft", wrap=True)
+        shares = column(text(theme, tr("What your model is asked now"), "heading"), self._about_shares, gap=2)
         self._size = text(theme, "", "small", "soft", wrap=True)
         self._shares_card = card(shares, self._shares, self._size, gap=10)
         self._shares_card.hide()
@@ -270,6 +268,8 @@ class ProgressPage(Page):
             self._comparison.show_state(state)
         self._runs.show_runs(state.runs)
         self._shares.show_shares(state.shares)
+        about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.")
+        self._about_shares.setText(about.replace("%1", share_text(self._shares.full)))
         size = round_size_words(state)
         self._size.setText(size)
         self._size.setVisible(bool(size))

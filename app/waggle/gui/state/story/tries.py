@@ -56,7 +56,7 @@ def kind_of(answer: ShownCompletion) -> Kind:
 
 
 def essence(answer: ShownCompletion) -> str:
-    """What stands in the answer tags, else the whole text without stray tags, on one line."""
+    """What stands in the answer tags, else the whole text, without stray tags unless it has several, on one line."""
     return one_line(_answer_lines(answer)) or tr("(nothing)")
 
 
@@ -69,6 +69,8 @@ def plain_reply(words: str) -> str:
 
 def _answer_lines(answer: ShownCompletion) -> str:
     words = answer.text[answer.start : answer.start + answer.length] if answer.length else answer.text
+    if words.count(TAGS[0]) > 1:  # which is why it does not count, so the tags are shown
+        return words
     for tag in TAGS:
         words = words.replace(tag, " ")
     return words
