@@ -276,11 +276,16 @@ class SwarmGraph(PaintedChart):
             words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
             if words != node.peer.name and room < NAME_ROOM:
                 continue  # the beginning of a name says little
-            boxes = self._name_boxes(node, metrics.horizontalAdvance(words) + 2)
-            free = [box for box in boxes if not any(_ground(box).intersects(other) for other in others)]
-            clear = (box for box in free if not self._is_crossed(_ground(box), node))
-            if (box := next(clear, next(iter(free), None))) is not None:
-                return box, words
+            first_free = None
+            for box in self._name_boxes(node, metrics.horizontalAdvance(words) + 2):
+                ground = _ground(box)
+                if any(ground.intersects(other) for other in others):
+                    continue
+                if not self._is_crossed(ground, node):
+                    return box, words
+                first_free = first_free if first_free is not None else box
+            if first_free is not None:
+                return first_free, words
         return None
 
     def _any_place(self, node: PlacedPeer, metrics: QFontMetricsF) -> NamePlace:
@@ -293,7 +298,7 @@ class SwarmGraph(PaintedChart):
         centre = QRectF(self.rect()).center()
         sides = _sides(box)
         for other in self._around:
-            if other is node or other.peer.gone:
+            if other is node or other.peer.gone or _lie_apart(box, centre, other.place):
                 continue
             edge = QLineF(centre, other.place)
             if any(edge.intersects(side)[0] == QLineF.IntersectionType.BoundedIntersection for side in sides):
@@ -388,6 +393,13 @@ class SwarmGraph(PaintedChart):
         names = [peer.id for peer in self._peers]
         place = names.index(self._marked) + step if self._marked in names else 0
         self.chosen.emit(names[place % len(names)])
+
+
+def _lie_apart(box: QRectF, one: QPointF, other: QPointF) -> bool:
+    """Whether both ends of a line are beyond the same side of a box: then it cannot cross it. Most are, and this is fast."""
+    x, y, end_x, end_y = one.x(), one.y(), other.x(), other.y()
+    beside = max(x, end_x) < box.left() or min(x, end_x) > box.right()
+    return beside or max(y, end_y) < box.top() or min(y, end_y) > box.bottom()
 
 
 def _sides(box: QRectF) -> tuple[QLineF, ...]:
