@@ -395,9 +395,9 @@ class SwarmGraph(PaintedChart):
         self.chosen.emit(names[place % len(names)])
 
 
-def _lie_apart(box: QRectF, one: QPointF, other: QPointF) -> bool:
+def _lie_apart(box: QRectF, start: QPointF, end: QPointF) -> bool:
     """Whether both ends of a line are beyond the same side of a box: then it cannot cross it. Most are, and this is fast."""
-    x, y, end_x, end_y = one.x(), one.y(), other.x(), other.y()
+    x, y, end_x, end_y = start.x(), start.y(), end.x(), end.y()
     beside = max(x, end_x) < box.left() or min(x, end_x) > box.right()
     return beside or max(y, end_y) < box.top() or min(y, end_y) > box.bottom()
 
