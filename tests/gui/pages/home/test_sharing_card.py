@@ -53,6 +53,7 @@ def test_the_card_says_how_many_train_with_you_and_nothing_else(theme: Theme, qt
     members = {name: replace(peer, received=9, groups_pulled=2) for name, peer in PEERS.items() if name != "third"}
     card.show_state(replace(RUNNING, peers=PEERS | members), 1.0)
     assert card._here.text() == "2 computers train with you"
+    assert {peer.id for peer in card._picture._peers} == set(members), "the picture shows those that are counted"
 
 
 def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:

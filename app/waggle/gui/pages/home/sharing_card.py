@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
@@ -9,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.state.story.learning_story import INVITE, Sharing, company_words, sharing_text
+from waggle.gui.state.story.learning_story import INVITE, Sharing, company, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_avatar
@@ -24,7 +25,7 @@ AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar i
 
 
 class AvatarRow(PaintedWidget):
-    """The peers side by side, where the picture of the swarm has no room: those who are here first, then those of most use."""
+    """The peers side by side, where their picture has no room: those who are here first, then those of most use."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -39,6 +40,7 @@ class AvatarRow(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
+        place.setTop(place.bottom() - 2 * radius - 4)  # on the line that says how many they are
         room = int(place.width()) // apart
         fitting = self._peers if len(self._peers) <= room else self._peers[: room - 1]
         for number, (identity, gone) in enumerate(fitting):
@@ -126,9 +128,10 @@ class SharingCard(QFrame):
         self._is_resting = bool(why_unavailable(state))
         self._show_picture()
         if not self._place.isHidden():
-            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(state.peers))))
-            self._picture.show_state(state, now)
-            self._row.show_peers(state.peers.values())
+            counted = {peer.id: peer for peer in company(state)}
+            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))))
+            self._picture.show_state(replace(state, peers=counted), now)
+            self._row.show_peers(counted.values())
         words = "" if self._is_resting else company_words(state, brief=True)
         if not (words or self._is_resting or state.peers or state.reach == "solo"):
             words = tr("Nobody else is here yet")
