@@ -850,7 +850,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
-<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Es kann schon Sprache. %1 zum Herunterladen; bis dahin trainiert der winzige Starter von Waggle.</translation></message>
+<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Es kann schon Sprache. %1 Download; so lange trainiert der winzige Starter.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>

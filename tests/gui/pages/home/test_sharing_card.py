@@ -24,7 +24,7 @@ RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PE
         (RUNNING, 560, True, False),
         (RUNNING, 290, True, False),
         (replace(RUNNING, peers=CROWD), 290, False, True),
-        (replace(RUNNING, peers={}), 290, True, False),
+        (replace(RUNNING, peers={}), 290, False, False),
         (replace(RUNNING, phase="problem"), 560, False, False),
     ],
 )
@@ -37,6 +37,18 @@ def test_peers_stand_as_there_is_room_for_them(
     card.show()
     card.show_state(state, 1.0)
     qtbot.waitUntil(lambda: (card._picture.isVisible(), card._row.isVisible()) == (pictured, listed))
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize("high", [290, 560])
+def test_who_is_alone_stands_among_free_cells(theme: Theme, qtbot: QtBot, high: int) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    card.resize(392, high)
+    card.show()
+    for peers in ({}, PEERS):
+        card.show_state(replace(RUNNING, peers=peers), 1.0)
+        qtbot.waitUntil(lambda alone=not peers: card._free.isVisible() is alone)
 
 
 def test_who_is_alone_reads_so_only_while_an_engine_runs(theme: Theme, qtbot: QtBot) -> None:

@@ -30,6 +30,7 @@ from waggle.protocol.state import ROUNDS, State
 LOW = 700  # a page lower than this is tight
 VAST = (1900, 1080)  # the width and height of a page from which its three columns have the widths of VAST_SHARES
 VAST_SHARES = (11, 6, 4)
+SHAPE, VAST_SHAPE = 9 / 16, 5 / 8  # the height of the chart at most, as a share of its width
 ALONE = 820  # the width of the first card where it is the only one
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
 START = (1136, 780)  # the width and height of the card of the start at most: those of Welcome, whose picture it continues
@@ -70,7 +71,7 @@ class HomePage(Page):
         self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1000), self.cost, self.next)
         self._side.addStretch(1)  # below the cards while nothing is shared
-        self._far = column(self.good, self._shares_card, self._ahas_card, None)
+        self._far = column(self.good, self._shares_card, (self._ahas_card, 1000), None)
         self._resting_ahas: FirstAnswersCard | None = None  # until no engine runs any more
         self._vast, self._heights_shared = False, (1000, 0)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -139,14 +140,14 @@ class HomePage(Page):
                 self._side.setStretchFactor(part, share)
 
     def _limit_heights(self) -> None:
-        """The chart is no higher than 16:9."""
+        """The chart is no higher than its shape allows."""
         edges, gap = self._box.contentsMargins(), self._columns.spacing()
         room = self.width() - edges.left() - edges.right()
         columns = room - (2 if self.wide else 1) * gap
         width = columns * VAST_SHARES[0] // sum(VAST_SHARES) if self._vast else columns // 2 if self.wide else columns * 2 // 3
         if self.width() < self.theme.px(FOLDED):
             width = room
-        highest = self.score.limit_height(width)
+        highest = self.score.limit_height(width, VAST_SHAPE if self._vast else SHAPE)
         self.score.setMaximumHeight(highest)
         below = self.skills.sizeHint().height() + gap if not self.skills.isHidden() else 0
         self._cards.setMaximumHeight(min(UNLIMITED, highest + below) if self.width() >= self.theme.px(FOLDED) else UNLIMITED)

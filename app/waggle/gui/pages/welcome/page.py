@@ -38,11 +38,8 @@ STEPS = (later("What it does"), later("With whom"))
 SWARM = 1  # the index of the step
 FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
 WIDEST, TALLEST = 1136, 780  # pixels of the card
-LEAST_FOR_PICTURE, LEAST_FOR_AIR, LEAST_TO_SPREAD = (
-    1100,
-    640,
-    780,
-)  # pixels of the window's width and height, at a text size of 100%
+# pixels of the window's width, and of its height, at a text size of 100%
+LEAST_FOR_PICTURE, LEAST_FOR_AIR, LEAST_TO_SPREAD, LEAST_FOR_OFFER = 1100, 640, 780, 860
 AIR = 20  # pixels above a title
 
 
@@ -244,18 +241,18 @@ class WelcomePage(QWidget):
             "soft",
             wrap=True,
         )
-        pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
+        self._pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
         self._much = text(theme, "", "small", "soft", wrap=True)
         self._profile.chosen.connect(self._say_how_much)
         self._say_how_much(self._profile.index)
-        self._left_out_when_low = self._about, self._much, pausing
+        self._left_out_when_low = self._about, self._much
         self._with_whom = _step(
             self._question,
             self._trained,
             self._about,
             as_widget(self._swarm_box),
             frame("well", column(self._use(), self._much, self._background(), gap=8, margins=(16, 10, 16, 10))),
-            pausing,
+            self._pausing,
         )
         return ScrollArea(self._with_whom, "surface")
 
@@ -389,15 +386,17 @@ class WelcomePage(QWidget):
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         tall = self.height() >= self._theme.px(LEAST_TO_SPREAD)
+        dense = low or (self._offer is not None and self.height() < self._theme.px(LEAST_FOR_OFFER))
         airy = tall and self._offer is None  # with one, there is more to choose
-        self._swarm_box.setSpacing(6 if low else 12 if airy else 8)
+        self._swarm_box.setSpacing(6 if dense else 12 if airy else 8)
         for choice in self._choices:
-            choice.set_margins(3 if low else 12 if airy else 6)
+            choice.set_margins(3 if dense else 12 if airy else 6)
         self._in_short.setSpacing(12 if low else 28 if tall else 22)
-        self._with_whom.setSpacing(8 if low else 22 if airy else 16 if tall else 12)
-        self._trained_box.setContentsMargins(16, 4 if low else 10, 16, 4 if low else 10)
+        self._with_whom.setSpacing(8 if dense else 22 if airy else 12)
+        self._trained_box.setContentsMargins(16, 4 if dense else 10, 16, 4 if dense else 10)
         for part in self._left_out_when_low:
             part.setVisible(not low)
+        self._pausing.setVisible(not dense)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
