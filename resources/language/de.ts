@@ -133,8 +133,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 auf %2 (%3), %4, %5 Parameter</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
-<message numerus="yes"><source>%1 right (%2) in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 richtig (%2) im Test nach %n Runde. Mit diesen Fragen trainiert es nie.</numerusform><numerusform>%1 richtig (%2) im Test nach %n Runden. Mit diesen Fragen trainiert es nie.</numerusform></translation></message>
-<message><source>%1 right (%2) in the test before its first round. It never trains on these questions.</source><translation>%1 richtig (%2) im Test vor der ersten Runde. Mit diesen Fragen trainiert es nie.</translation></message>
+<message numerus="yes"><source>%1 right in the test after %n rounds</source><translation><numerusform>%1 richtig im Test nach %n Runde</numerusform><numerusform>%1 richtig im Test nach %n Runden</numerusform></translation></message>
+<message><source>%1 right in the test before its first round</source><translation>%1 richtig im Test vor der ersten Runde</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>%1 schickte dir %n Beispiel</numerusform><numerusform>%1 schickte dir %n Beispiele</numerusform></translation></message>
@@ -142,7 +142,6 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
 <message><source>%1 to download</source><translation>%1 Download</translation></message>
-<message><source>%1 to download, %2. Until the download ends, the starter trains.</source><translation>%1 Download, %2. Bis er fertig ist, trainiert der Starter.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Heute %1, seit %3 %2: etwa so viel, wie ein Laptop in %4 braucht.</translation></message>
 <message><source>%1 unseen questions; band: margin of error</source><translation>%1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>%1 waiting</source><translation>%1 warten</translation></message>
@@ -233,6 +232,7 @@
 <message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n war mehr als sein Anteil</numerusform><numerusform>%n waren mehr als sein Anteil</numerusform></translation></message>
 <message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n zu lang für dein Modell</numerusform><numerusform>%n zu lang für dein Modell</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
+<message><source>(next after %1)</source><translation>(der nächste nach %1)</translation></message>
 <message><source>(nothing)</source><translation>(nichts)</translation></message>
 <message><source>, %1 less likely.</source><translation>, %1 weniger wahrscheinlich.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, %1 unbekannte Zeilen übersprungen</translation></message>
@@ -647,6 +647,7 @@
 <message><source>Downloading</source><translation>Wird geladen</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
 <message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
+<message><source>Downloading the model: %1</source><translation>Modell wird heruntergeladen: %1</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Das Modell wird heruntergeladen: %1, noch %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Das Modell wird heruntergeladen: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Lädt die Fragen des Schwarms: %1 von %2 Teilen</translation></message>
@@ -765,6 +766,7 @@
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
+<message><source>Getting ready</source><translation>Vorbereitung</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Gib ihm einen Namen und wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
@@ -848,6 +850,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
+<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Es kann schon Sprache. %1 Download; so lange trainiert der winzige Starter.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -906,6 +909,7 @@
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
 <message><source>It may train at any hour.</source><translation>Es darf zu jeder Stunde trainieren.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
+<message><source>It never trains on these questions.</source><translation>Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
@@ -1011,6 +1015,7 @@
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
 <message><source>Level so far, at %1</source><translation>Bisher gleichauf bei %1</translation></message>
+<message><source>Licence: %1</source><translation>Lizenz: %1</translation></message>
 <message><source>Light</source><translation>Hell</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
@@ -1342,7 +1347,6 @@
 <message><source>Power and heat</source><translation>Strom und Wärme</translation></message>
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
-<message><source>Preparing</source><translation>Vorbereitung</translation></message>
 <message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
 <message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
 <message><source>Preparing the model</source><translation>Modell wird vorbereitet</translation></message>
@@ -1421,7 +1425,6 @@
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
-<message><source>Resumes if interrupted.</source><translation>Geht nach Unterbrechungen weiter.</translation></message>
 <message><source>Reward</source><translation>Belohnung</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
@@ -1582,7 +1585,6 @@
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
-<message><source>Starting</source><translation>Startet</translation></message>
 <message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
 <message><source>Starting points</source><translation>Erste Anlaufstellen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
@@ -1659,7 +1661,6 @@
 <message><source>The answer cannot be stored: %1.</source><translation>Die Antwort lässt sich nicht speichern: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Die Antworten aller gespeicherten Stände sind keine Zahlen.</translation></message>
 <message><source>The backup that was written does not open.</source><translation>Die geschriebene Sicherung lässt sich nicht öffnen.</translation></message>
-<message><source>The band is the margin of error.</source><translation>Das Band zeigt, wie genau das ist.</translation></message>
 <message><source>The certificates of this computer cannot be read: %1.</source><translation>Die Zertifikate dieses Computers lassen sich nicht lesen: %1.</translation></message>
 <message><source>The charter %1 cannot be opened.</source><translation>Die Charta %1 lässt sich nicht öffnen.</translation></message>
 <message><source>The charter %1 cannot be opened: %2.</source><translation>Die Charta %1 lässt sich nicht öffnen: %2.</translation></message>
@@ -1690,6 +1691,7 @@
 <message><source>The disk of %1 has no locks, so nothing keeps two engines apart.</source><translation>Der Datenträger von %1 kennt keine Sperren, also hält nichts zwei Engines auseinander.</translation></message>
 <message><source>The disk refused the weights of now: %1.</source><translation>Der Datenträger nahm die Gewichte von jetzt nicht an: %1.</translation></message>
 <message><source>The download continues where it stopped if it is interrupted.</source><translation>Nach einer Unterbrechung geht der Download dort weiter, wo er war.</translation></message>
+<message><source>The download resumes if interrupted.</source><translation>Nach einer Unterbrechung geht der Download weiter.</translation></message>
 <message><source>The engine cannot be started.</source><translation>Die Engine lässt sich nicht starten.</translation></message>
 <message><source>The engine cannot listen in %1: %2.</source><translation>Die Engine kann in %1 nicht lauschen: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Das konnte die Engine nicht: %1.</translation></message>
@@ -1889,7 +1891,6 @@
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
-<message><source>The starter is a tiny model of Waggle's.</source><translation>Der Starter ist ein winziges Modell von Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Der Starter, der mit Waggle kommt</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Die Schlusstoken dieses Modells haben sich seit seinem letzten Training geändert.</translation></message>
@@ -2047,11 +2048,11 @@
 <message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
-<message><source>Train %1 instead of Waggle's tiny starter</source><translation>%1 trainieren statt des winzigen Starters von Waggle</translation></message>
+<message><source>Train Waggle's tiny starter</source><translation>Winzigen Starter trainieren</translation></message>
+<message><source>Train a bigger model: %1</source><translation>Ein größeres Modell trainieren: %1</translation></message>
 <message><source>Train alone</source><translation>Allein trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
 <message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
-<message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
@@ -2157,7 +2158,6 @@
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle schreibt GGUF-Dateien von Modellen mit Byte-Token, und dieses Modell hat andere.</translation></message>
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle schreibt keine GGUF-Dateien von Modellen mit gleitenden Fenstern.</translation></message>
 <message><source>Waggle's questions</source><translation>Von Waggle</translation></message>
-<message><source>Waggle's tiny starter model needs far less.</source><translation>Der winzige Starter von Waggle braucht viel weniger.</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: gewöhnliche Computer lernen zusammen, Peer zu Peer</translation></message>
 <message><source>Wait 10 minutes</source><translation>10 Minuten warten</translation></message>
 <message><source>Wait 3 minutes</source><translation>3 Minuten warten</translation></message>
@@ -2210,7 +2210,6 @@
 <message><source>What the swarm trains on, with an example</source><translation>Was der Schwarm übt, mit einem Beispiel</translation></message>
 <message><source>What the words mean</source><translation>Was die Wörter bedeuten</translation></message>
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
-<message><source>What this test is for</source><translation>Wozu dieser Test da ist</translation></message>
 <message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>Was schon geladen ist, bleibt. Lade weiter, wenn es eine Verbindung gibt.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen.</translation></message>
@@ -2243,6 +2242,7 @@
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert die Engine.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Von welchen Beispielen der Peers dein Modell lernt, und wie stark.</translation></message>
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
+<message><source>Which model, and with whom?</source><translation>Welches Modell, und mit wem?</translation></message>
 <message><source>Which of them light up</source><translation>Was leuchtet auf</translation></message>
 <message><source>Which one is the model of now?</source><translation>Welche ist vom Modell von heute?</translation></message>
 <message><source>Which one is your model now?</source><translation>Welche ist von deinem Modell jetzt?</translation></message>
@@ -2258,6 +2258,7 @@
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
+<message><source>Why a test first</source><translation>Warum zuerst ein Test</translation></message>
 <message><source>Why is it slow?</source><translation>Warum ist es langsam?</translation></message>
 <message><source>Why it begins so low</source><translation>Warum es so niedrig beginnt</translation></message>
 <message><source>Why it contributes or waits</source><translation>Warum es beiträgt oder wartet</translation></message>
@@ -2357,7 +2358,7 @@
 <message><source>Your model is not available right now.</source><translation>Dein Modell ist gerade nicht verfügbar.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Dein Modell ist gerade nicht offen und hat sie deshalb nicht versucht.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Dein Modell ist bereit und trainiert.</translation></message>
-<message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Dein Modell ist sicher: Alles bis zur letzten gespeicherten Runde bleibt erhalten.</translation></message>
+<message><source>Your model is safe.</source><translation>Dein Modell ist sicher.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
@@ -2407,6 +2408,7 @@
 <message><source>a message has no %1 that is a text</source><translation>eine Nachricht hat kein %1, das Text ist</translation></message>
 <message><source>a part of its path is no folder</source><translation>ein Teil des Pfades ist kein Ordner</translation></message>
 <message><source>a peer</source><translation>einem Peer</translation></message>
+<message><source>a peer was right first</source><translation>ein Peer lag zuerst richtig</translation></message>
 <message><source>a peer's example, coming in</source><translation>Beispiel eines Peers</translation></message>
 <message><source>a question twice</source><translation>eine Frage doppelt</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
@@ -2467,6 +2469,7 @@
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
+<message><source>first right answer</source><translation>erste richtige Antwort</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
 <message><source>for example Fractions, Logic</source><translation>zum Beispiel Fractions, Logic</translation></message>
@@ -2579,6 +2582,7 @@
 <message><source>malformed answer sheet</source><translation>unlesbarer Antwortbogen</translation></message>
 <message><source>malformed compression</source><translation>unlesbar gepackt</translation></message>
 <message><source>malformed greeting</source><translation>unlesbare Begrüßung</translation></message>
+<message><source>margin of error</source><translation>Fehlerspanne</translation></message>
 <message><source>may be used</source><translation>darf genutzt werden</translation></message>
 <message><source>met</source><translation>erfüllt</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm kennt die Aktivierung %1 in Modellen der Art %2 nicht.</translation></message>
@@ -2668,7 +2672,7 @@
 <message><source>the gateway is full</source><translation>das Gateway ist voll</translation></message>
 <message><source>the header of %1 is too large</source><translation>der Kopf von %1 ist zu groß</translation></message>
 <message><source>the messages are not JSON</source><translation>die Nachrichten sind kein JSON</translation></message>
-<message><source>the newest %1 of %2</source><translation>die neuesten %1 von %2</translation></message>
+<message><source>the newest %1 of %2</source><translation>neueste %1 von %2</translation></message>
 <message><source>the note of port and secret is damaged</source><translation>die Notiz von Port und Geheimnis ist beschädigt</translation></message>
 <message><source>the picture could not be written</source><translation>das Bild ließ sich nicht schreiben</translation></message>
 <message><source>the question</source><translation>die Frage</translation></message>

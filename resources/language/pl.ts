@@ -133,8 +133,8 @@
 <message><source>%1 on %2 (%3), %4, %5 parameters</source><translation>%1 na %2 (%3), %4, parametry: %5</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
-<message numerus="yes"><source>%1 right (%2) in the test after %n rounds. It never trains on these questions.</source><translation><numerusform>%1 dobrze (%2) w teście po %n rundzie. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze (%2) w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform><numerusform>%1 dobrze (%2) w teście po %n rundach. Na tych pytaniach model nigdy nie trenuje.</numerusform></translation></message>
-<message><source>%1 right (%2) in the test before its first round. It never trains on these questions.</source><translation>%1 dobrze (%2) w teście przed pierwszą rundą. Na tych pytaniach model nigdy nie trenuje.</translation></message>
+<message numerus="yes"><source>%1 right in the test after %n rounds</source><translation><numerusform>%1 dobrze w teście po %n rundzie</numerusform><numerusform>%1 dobrze w teście po %n rundach</numerusform><numerusform>%1 dobrze w teście po %n rundach</numerusform></translation></message>
+<message><source>%1 right in the test before its first round</source><translation>%1 dobrze w teście przed pierwszą rundą</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
 <message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>Od %1 przyszedł do Ciebie %n przykład</numerusform><numerusform>Od %1 przyszły do Ciebie %n przykłady</numerusform><numerusform>Od %1 przyszło do Ciebie %n przykładów</numerusform></translation></message>
@@ -142,7 +142,6 @@
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
-<message><source>%1 to download, %2. Until the download ends, the starter trains.</source><translation>%1 do pobrania, %2. Do końca pobierania trenuje model startowy.</translation></message>
 <message><source>%1 today, %2 since %3: about as much as a laptop takes in %4.</source><translation>Dziś %1, a %2 od %3: mniej więcej tyle, ile laptop zużywa przez %4.</translation></message>
 <message><source>%1 unseen questions; band: margin of error</source><translation>Nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>%1 waiting</source><translation>%1 w kolejce</translation></message>
@@ -233,6 +232,7 @@
 <message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform></translation></message>
 <message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n za długi dla Twojego modelu</numerusform><numerusform>%n za długie dla Twojego modelu</numerusform><numerusform>%n za długich dla Twojego modelu</numerusform></translation></message>
 <message><source>(hivemind)</source><translation>(hivemind)</translation></message>
+<message><source>(next after %1)</source><translation>(następny po %1)</translation></message>
 <message><source>(nothing)</source><translation>(nic)</translation></message>
 <message><source>, %1 less likely.</source><translation>, mniej prawdopodobne: %1.</translation></message>
 <message><source>, %1 unknown lines skipped</source><translation>, pominięte nieznane wiersze: %1</translation></message>
@@ -647,6 +647,7 @@
 <message><source>Downloading</source><translation>Pobieranie</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
 <message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
+<message><source>Downloading the model: %1</source><translation>Pobieranie modelu: %1</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Pobieranie modelu: %1, zostało: %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Pobieranie modelu: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Pobieranie pytań roju: części %1 z %2</translation></message>
@@ -765,6 +766,7 @@
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
+<message><source>Getting ready</source><translation>Przygotowanie</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
@@ -848,6 +850,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
+<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Zna już język. %1 do pobrania; do tego czasu trenuje malutki starter od Waggle.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
@@ -906,6 +909,7 @@
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
 <message><source>It may train at any hour.</source><translation>Może trenować o każdej porze.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
+<message><source>It never trains on these questions.</source><translation>Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
@@ -939,7 +943,7 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
-<message><source>Its first right answer in %1</source><translation>Jego pierwsza dobra odpowiedź: %1</translation></message>
+<message><source>Its first right answer in %1</source><translation>Jego pierwsza poprawna odpowiedź: %1</translation></message>
 <message><source>Its licence is not accepted yet.</source><translation>Licencja nie jest jeszcze przyjęta.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
@@ -1011,6 +1015,7 @@
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
 <message><source>Level so far, at %1</source><translation>Na razie remis: %1</translation></message>
+<message><source>Licence: %1</source><translation>Licencja: %1</translation></message>
 <message><source>Light</source><translation>Jasny</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
@@ -1342,7 +1347,6 @@
 <message><source>Power and heat</source><translation>Prąd i ciepło</translation></message>
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
-<message><source>Preparing</source><translation>Przygotowuje się</translation></message>
 <message><source>Preparing the code: a few seconds.</source><translation>Przygotowanie kodu: kilka sekund.</translation></message>
 <message><source>Preparing the link</source><translation>Przygotowanie linku</translation></message>
 <message><source>Preparing the model</source><translation>Przygotowanie modelu</translation></message>
@@ -1421,7 +1425,6 @@
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Przywrócone wyciszenia i blokady: %1. Stary plik zostaje jako %2.</translation></message>
 <message><source>Resume</source><translation>Wznów</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Wznów, kiedy chcesz. Stary plik zostaje jako %1.</translation></message>
-<message><source>Resumes if interrupted.</source><translation>Po przerwaniu rusza dalej.</translation></message>
 <message><source>Reward</source><translation>Nagroda</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
@@ -1582,7 +1585,6 @@
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
-<message><source>Starting</source><translation>Uruchamianie</translation></message>
 <message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
 <message><source>Starting points</source><translation>Punkty startowe</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
@@ -1659,7 +1661,6 @@
 <message><source>The answer cannot be stored: %1.</source><translation>Nie można zapisać odpowiedzi: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Odpowiedzi wszystkich zapisanych stanów nie są liczbami.</translation></message>
 <message><source>The backup that was written does not open.</source><translation>Zapisana kopia zapasowa się nie otwiera.</translation></message>
-<message><source>The band is the margin of error.</source><translation>Pasmo pokazuje niepewność.</translation></message>
 <message><source>The certificates of this computer cannot be read: %1.</source><translation>Nie można odczytać certyfikatów tego komputera: %1.</translation></message>
 <message><source>The charter %1 cannot be opened.</source><translation>Nie można otworzyć karty roju %1.</translation></message>
 <message><source>The charter %1 cannot be opened: %2.</source><translation>Nie można otworzyć karty roju %1: %2.</translation></message>
@@ -1690,6 +1691,7 @@
 <message><source>The disk of %1 has no locks, so nothing keeps two engines apart.</source><translation>Dysk z %1 nie obsługuje blokad, więc nic nie rozdziela dwóch silników.</translation></message>
 <message><source>The disk refused the weights of now: %1.</source><translation>Dysk nie przyjął bieżących wag: %1.</translation></message>
 <message><source>The download continues where it stopped if it is interrupted.</source><translation>Po przerwaniu pobieranie zostanie wznowione od tego samego miejsca.</translation></message>
+<message><source>The download resumes if interrupted.</source><translation>Po przerwaniu pobieranie rusza dalej.</translation></message>
 <message><source>The engine cannot be started.</source><translation>Nie można uruchomić silnika.</translation></message>
 <message><source>The engine cannot listen in %1: %2.</source><translation>Silnik nie może nasłuchiwać w %1: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Silnik nie mógł tego zrobić: %1.</translation></message>
@@ -1889,7 +1891,6 @@
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
-<message><source>The starter is a tiny model of Waggle's.</source><translation>Starter to malutki model od Waggle.</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
 <message><source>The starter that comes with Waggle</source><translation>Starter dołączony do Waggle</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Tokeny końca tego modelu zmieniły się od ostatniego treningu.</translation></message>
@@ -2047,11 +2048,11 @@
 <message><source>Top p</source><translation>Top p</translation></message>
 <message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
-<message><source>Train %1 instead of Waggle's tiny starter</source><translation>Trenuj %1 zamiast małego modelu startowego Waggle</translation></message>
+<message><source>Train Waggle's tiny starter</source><translation>Trenuj malutki starter</translation></message>
+<message><source>Train a bigger model: %1</source><translation>Trenuj większy model: %1</translation></message>
 <message><source>Train alone</source><translation>Trenuj samodzielnie</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
-<message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
@@ -2157,7 +2158,6 @@
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle zapisuje pliki GGUF modeli z tokenami na poziomie bajtów, a ten model ma inne.</translation></message>
 <message><source>Waggle writes no GGUF files of models with sliding windows.</source><translation>Waggle nie zapisuje plików GGUF modeli z przesuwnym oknem.</translation></message>
 <message><source>Waggle's questions</source><translation>Pytania Waggle</translation></message>
-<message><source>Waggle's tiny starter model needs far less.</source><translation>Malutki starter od Waggle potrzebuje o wiele mniej.</translation></message>
 <message><source>Waggle: ordinary computers learn together, peer to peer</source><translation>Waggle: zwykłe komputery uczą się razem, peer-to-peer</translation></message>
 <message><source>Wait 10 minutes</source><translation>Czekaj 10 minut</translation></message>
 <message><source>Wait 3 minutes</source><translation>Czekaj 3 minuty</translation></message>
@@ -2210,7 +2210,6 @@
 <message><source>What the swarm trains on, with an example</source><translation>Co ćwiczy rój, z przykładem</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
-<message><source>What this test is for</source><translation>Po co jest ten test</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>To, co już pobrano, zostaje. Kontynuuj, gdy będzie połączenie.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Nie udało się odczytać informacji o peerach.</translation></message>
@@ -2243,6 +2242,7 @@
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Z których przykładów od peerów uczy się Twój model i jak mocno.</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
+<message><source>Which model, and with whom?</source><translation>Jaki model i z kim?</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
 <message><source>Which one is your model now?</source><translation>Która jest od Twojego obecnego modelu?</translation></message>
@@ -2258,6 +2258,7 @@
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
+<message><source>Why a test first</source><translation>Dlaczego najpierw test</translation></message>
 <message><source>Why is it slow?</source><translation>Dlaczego działa wolno?</translation></message>
 <message><source>Why it begins so low</source><translation>Dlaczego zaczyna tak nisko</translation></message>
 <message><source>Why it contributes or waits</source><translation>Dlaczego uczestniczy lub czeka</translation></message>
@@ -2357,7 +2358,7 @@
 <message><source>Your model is not available right now.</source><translation>Twój model jest teraz niedostępny.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Twój model nie jest teraz otwarty, więc ich nie próbował.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Twój model jest gotowy i trenuje.</translation></message>
-<message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
+<message><source>Your model is safe.</source><translation>Twój model jest bezpieczny.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
@@ -2407,6 +2408,7 @@
 <message><source>a message has no %1 that is a text</source><translation>w wiadomości nie ma tekstu w polu %1</translation></message>
 <message><source>a part of its path is no folder</source><translation>część ścieżki nie jest folderem</translation></message>
 <message><source>a peer</source><translation>peera</translation></message>
+<message><source>a peer was right first</source><translation>peer był pierwszy</translation></message>
 <message><source>a peer's example, coming in</source><translation>przykład od peera, nadchodzi</translation></message>
 <message><source>a question twice</source><translation>pytanie powtórzone</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>
@@ -2467,6 +2469,7 @@
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
+<message><source>first right answer</source><translation>pierwsza poprawna odpowiedź</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
 <message><source>for example Fractions, Logic</source><translation>na przykład Fractions, Logic</translation></message>
@@ -2579,6 +2582,7 @@
 <message><source>malformed answer sheet</source><translation>nieczytelny arkusz odpowiedzi</translation></message>
 <message><source>malformed compression</source><translation>nieczytelna kompresja</translation></message>
 <message><source>malformed greeting</source><translation>nieczytelne powitanie</translation></message>
+<message><source>margin of error</source><translation>margines błędu</translation></message>
 <message><source>may be used</source><translation>dozwolona</translation></message>
 <message><source>met</source><translation>spełniona</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm nie zna aktywacji %1 w modelach typu %2.</translation></message>

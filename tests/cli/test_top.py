@@ -200,7 +200,7 @@ async def test_what_the_engine_refuses_is_said_as_it_is(home):
 async def test_the_start_of_an_engine_is_shown_with_its_parts(home):
     state = State(phase="preparing", preparing=events.Preparing(part="Opening the model", done=3, parts=7))
     async with engine_of(home, state) as engine, watching(home) as pilot:
-        await until_shown(pilot, "Preparing: Opening the model.")
+        await until_shown(pilot, "Getting ready: Opening the model.")
         await until_shown(pilot, "3 of 7 steps")
         await until_shown(pilot, "No peer has been met yet.")
         engine.publisher.publish(events.Downloading(model="bees/[b]large", done=500_000_000, total=900_000_000))

@@ -51,7 +51,7 @@ def test_the_live_line_says_what_happens_or_what_it_waits_for():
     paused = live_line(replace(CONTRIBUTING, phase="paused"))
     assert paused == "Paused by you: Paused. Nothing was lost. Continues when you resume."
     preparing = State(phase="preparing", preparing=events.Preparing(part="Opening the model", done=3, parts=7))
-    assert live_line(preparing) == "Preparing: Opening the model."
+    assert live_line(preparing) == "Getting ready: Opening the model."
 
 
 def test_a_chart_is_as_high_as_its_values():

@@ -39,7 +39,7 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_
             assert begun[0].part == "Looking for the model", "an earlier failure must not show during a download"
             with running(Program("ctl", "status", "--home", str(tmp_path / "home"))) as ctl:
                 ctl.wait_line(lambda line: re.search(rb"Downloading the model: [\d,]+ of [\d,]+ kB", line) is not None, 30)
-                ctl.wait_line(lambda line: b"Resumes if interrupted." in line, 30)
+                ctl.wait_line(lambda line: b"The download resumes if interrupted." in line, 30)
             engine.command(commands.Stop)
             engine.wait(events.EngineStopped)
             assert engine.end() == 0, "it does not wait for a silent hub"

@@ -462,9 +462,9 @@ def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     story = list(Run(rounds=1).all_events())[:3]
     window = window_told(story)
     home = window.pages.of(HomePage)
-    assert (home.hero._says.text(), home.hero._detail.text()) == ("Starting", "Training starts automatically.")
+    assert not home.hero.isVisible()
     assert home.score.start is not None
-    assert [step._name.words() for step in home.score.start._steps][2] == "Loading the model", "said once"
+    assert [step._name.text() for step in home.score.start._steps][2] == "Loading the model", "said once"
     assert "Loading the model" in window.status._says.words()
 
 

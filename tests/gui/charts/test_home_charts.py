@@ -94,3 +94,19 @@ def test_a_long_name_takes_two_lines_and_is_elided(theme: Theme) -> None:
     assert len(lines) == 2
     assert all(metrics.horizontalAdvance(line) <= room for line in lines)
     assert lines[-1].endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("origins", "words"),
+    [
+        ((), ["margin of error"]),
+        (("",), ["margin of error", "first right answer"]),
+        (("", "idotter"), ["margin of error", "first right answer", "a peer was right first"]),
+    ],
+)
+def test_the_key_explains_what_is_drawn_and_nothing_else(
+    theme: Theme, qtbot: QtBot, origins: tuple[str, ...], words: list[str]
+) -> None:
+    ahas = tuple(events.Aha(round=10, at=START, specialty="Fractions", origin=each) for each in origins)
+    curve = curve_of(theme, qtbot, State(ready=ready(), held_out=(score(0, 0), score(100, 40)), ahas=ahas))
+    assert [meaning for _sign, meaning in curve.key()] == words

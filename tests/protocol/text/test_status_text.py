@@ -50,13 +50,13 @@ AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True
 PAUSED = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
 FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
-    (State(), "Preparing", "Starting the engine.", "none"),
-    (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
-    (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, about 6 min left.", "pause"),
-    (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
+    (State(), "Getting ready", "Starting the engine.", "none"),
+    (State(preparing=LOADING), "Getting ready", "Loading the model.", "none"),
+    (State(downloading=DOWNLOADING), "Getting ready", "Downloading the model: 412 of 980 MB, about 6 min left.", "pause"),
+    (State(preparing=LOADING, decision=PAUSED), "Getting ready", "Loading the model.", "resume"),
     (
         State(downloading=DOWNLOADING, decision=PAUSED),
-        "Preparing",
+        "Getting ready",
         "Downloading the model: 412 of 980 MB, about 6 min left.",
         "resume",
     ),
@@ -74,10 +74,15 @@ TABLE = [
         "Your model is not available right now.",
         "choose_model",
     ),
-    (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
+    (
+        State(preparing=RELEARNING),
+        "Getting ready",
+        "Learning again what came after the last checkpoint: 3 of 40 rounds.",
+        "pause",
+    ),
     (
         State(preparing=RELEARNING, decision=PAUSED),
-        "Preparing",
+        "Getting ready",
         "Learning again what came after the last checkpoint: 3 of 40 rounds.",
         "resume",
     ),
@@ -190,7 +195,7 @@ def test_how_many_addresses_were_tried_is_counted(tried, words):
 )
 def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
     assert sentence(State(preparing=LOADING, decision=decision)).detail == starts
-    assert sentence(State(downloading=DOWNLOADING, decision=decision)).detail == f"Resumes if interrupted. {starts}"
+    assert sentence(State(downloading=DOWNLOADING, decision=decision)).detail == f"The download resumes if interrupted. {starts}"
 
 
 def test_a_moment_that_is_not_today_is_told_with_its_day():
@@ -253,7 +258,7 @@ def test_one_peer_is_not_called_peers():
 def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(seconds_left, ending):
     status = sentence(State(downloading=replace(DOWNLOADING, seconds_left=seconds_left)))
     assert status.says.endswith(ending)
-    assert status.detail.startswith("Resumes if interrupted.")
+    assert status.detail.startswith("The download resumes if interrupted.")
 
 
 def test_what_is_learned_again_goes_on_when_resumed_and_is_no_round_of_its_own():

@@ -14,7 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon, mirror_box
 from waggle.protocol.events import Aha
 
-PIN, GAP = 10, 10  # pixels: the radius of a pin, and around what is drawn
+PIN, GAP = 10, 8  # pixels: the radius of a pin, and around what is drawn
 MOST_IN_VIEW = 9  # entries: with more, the list scrolls
 
 

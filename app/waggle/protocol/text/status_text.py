@@ -21,7 +21,7 @@ Action = Literal[
     "pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "choose_model", "none"
 ]
 
-SAFE = Message("Your model is safe: everything up to the last saved round is kept.")
+SAFE = Message("Your model is safe.")
 DOING = {
     "draw": Message("picking questions"), "answer": Message("answering"), "judge": Message("judging"),
     "share": Message("sharing"), "gather": Message("gathering"), "learn": Message("learning"),
@@ -180,7 +180,7 @@ def _preparing_sentence(state: State) -> Sentence:
         return _downloading_sentence(state.downloading, starts, "resume" if paused else "pause")
     if state.preparing is None:
         return Sentence(
-            word=Message("Preparing"),
+            word=Message("Getting ready"),
             says=Message("Starting the engine."),
             detail=Message("This takes a few seconds."),
             tone="plain",
@@ -188,7 +188,7 @@ def _preparing_sentence(state: State) -> Sentence:
         )
     action: Action = "resume" if paused else "pause" if state.preparing.long else "none"
     return Sentence(
-        word=Message("Preparing"),
+        word=Message("Getting ready"),
         says=Message("%1.", state.preparing.part),
         detail=starts,
         tone="plain",
@@ -252,8 +252,8 @@ def _downloading_sentence(event: events.Downloading, starts: Message, action: Ac
     says = Message("Downloading the model: %1.", part)
     if event.seconds_left is not None:
         says = Message("Downloading the model: %1, %2 left.", part, duration_text(event.seconds_left))
-    detail = in_turn(Message("Resumes if interrupted."), starts)
-    return Sentence(word=Message("Preparing"), says=says, detail=detail, tone="plain", sign="save", action=action)
+    detail = in_turn(Message("The download resumes if interrupted."), starts)
+    return Sentence(word=Message("Getting ready"), says=says, detail=detail, tone="plain", sign="save", action=action)
 
 
 def part_text(done: int, total: int) -> Message:

@@ -18,4 +18,4 @@ def test_a_list_that_does_not_fit_says_how_much_of_it_is_seen(theme: Theme, qtbo
     for high, words in ((240, "the newest 4 of 9"), (600, "")):
         card.resize(360, high)
         card.show_state(State(phase="problem", ready=ready(), ahas=AHAS))
-        qtbot.waitUntil(lambda words=words: card._part.text() == words)
+        qtbot.waitUntil(lambda words=words: card._part.words() == words)

@@ -24,7 +24,7 @@ RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PE
         (RUNNING, 560, True, False),
         (RUNNING, 290, True, False),
         (replace(RUNNING, peers=CROWD), 290, False, True),
-        (replace(RUNNING, peers={}), 290, True, False),
+        (replace(RUNNING, peers={}), 290, False, False),
         (replace(RUNNING, phase="problem"), 560, False, False),
     ],
 )
@@ -37,6 +37,18 @@ def test_peers_stand_as_there_is_room_for_them(
     card.show()
     card.show_state(state, 1.0)
     qtbot.waitUntil(lambda: (card._picture.isVisible(), card._row.isVisible()) == (pictured, listed))
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize("high", [290, 560])
+def test_who_is_alone_stands_among_free_cells(theme: Theme, qtbot: QtBot, high: int) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    card.resize(392, high)
+    card.show()
+    for peers in ({}, PEERS):
+        card.show_state(replace(RUNNING, peers=peers), 1.0)
+        qtbot.waitUntil(lambda alone=not peers: card._free.isVisible() is alone)
 
 
 def test_who_is_alone_reads_so_only_while_an_engine_runs(theme: Theme, qtbot: QtBot) -> None:
@@ -53,6 +65,7 @@ def test_the_card_says_how_many_train_with_you_and_nothing_else(theme: Theme, qt
     members = {name: replace(peer, received=9, groups_pulled=2) for name, peer in PEERS.items() if name != "third"}
     card.show_state(replace(RUNNING, peers=PEERS | members), 1.0)
     assert card._here.text() == "2 computers train with you"
+    assert {peer.id for peer in card._picture._peers} == set(members), "the picture shows those that are counted"
 
 
 def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:

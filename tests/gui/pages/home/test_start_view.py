@@ -55,13 +55,13 @@ def test_a_download_shows_how_much_of_it_is_here(view: StartView) -> None:
     assert (view._steps[2]._bar.isVisible(), view._steps[2]._bar.value()) == (True, 420)
     assert view._steps[2].accessibleName() == "Downloading the model: under way"
     view.show_state(State(preparing=loading))
-    assert view.why.text() == "This takes a few seconds."
+    assert view.why.text() == "This takes a few seconds. Training starts automatically."
     assert view._steps[2].accessibleName() == "Loading the model: under way"
     assert not view._steps[2]._bar.isVisible()
 
 
 def test_the_reason_comes_after_ten_seconds_and_not_for_what_counts_itself(view: StartView) -> None:
-    assert at(view, 100.0 + SLOW - 1).why.text() == "This takes a few seconds."
+    assert at(view, 100.0 + SLOW - 1).why.text() == "This takes a few seconds. Training starts automatically."
     assert at(view, 134.0).why.text().startswith("This step has taken 34 s so far. The puzzles load in a sandbox.")
     assert slow_words(replace(CHECKER, long=True), 900.0) == ""
     assert slow_words(None, 900.0) == ""
@@ -126,7 +126,7 @@ def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(wi
     start = page.score.start
     assert start is not None
     assert start.isVisible()
-    assert page.hero._stage.words() == "Step 2 of 5"
+    assert not page.hero.isVisible(), "the steps below say all that it would"
     begun: Sequence[AnyEvent] = [ready(round=0, completions=0), events.PhaseChanged(phase="contributing", round=0)]
     start.pose()
     start.field.setText("9")
@@ -137,7 +137,8 @@ def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(wi
     start.field.clear()
     start.clearFocus()
     window.redraw()
-    assert [card.isVisible() for card in (*cards[:3], start)] == [True, True, True, False]
+    assert [card.isVisible() for card in (*cards[:3], start)] == [True, True, False, False], "what it costs is not known yet"
+    assert page.hero.isVisible()
     assert page.score.first_round.isVisible()
 
 

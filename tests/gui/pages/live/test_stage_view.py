@@ -186,7 +186,7 @@ def test_before_the_first_round_the_parts_of_the_start_stand_above_and_an_exampl
     theatre = Theatre(window_told([events.Preparing(part="Loading the model", done=2, parts=5)]))
     stepper, nothing = theatre.live._stepper, theatre.live.nothing
     assert stepper.accessibleName() == "Looking for the model, Starting the answer checker, Loading the model"
-    assert (nothing.says.text(), theatre.says) == ("Loading the model.", ""), "it is said once"
+    assert (nothing.says.text(), theatre.says) == ("Your model is getting ready.", ""), "the stepper says the part"
     assert nothing.when.text() == "Questions and answers appear here as soon as the first round begins."
     with qtbot.waitSignal(theatre.live.context.requests.example):
         qtbot.mouseClick(nothing._example, Qt.MouseButton.LeftButton)
@@ -252,7 +252,7 @@ def test_where_memory_ran_short_the_starter_is_offered_as_on_home(theme: Theme, 
     qtbot.addWidget(live)
     short = events.EngineFailed(title="Too little memory.", advice="", short_of_memory=True)
     live.show_state(apply(State(), short), 0.0)
-    assert live.nothing.remedy.text() == "Train the starter"
+    assert live.nothing.remedy.text() == "Train Waggle's tiny starter"
     with qtbot.waitSignal(live.context.requests.engine_start):
         live.nothing.remedy.click()
     assert settings.read(path).model == ModelSettings()

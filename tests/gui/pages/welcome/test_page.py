@@ -157,8 +157,8 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     welcome.offer_model(OFFER)
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
-        "Train Small instead of Waggle's tiny starter",
-        "273 MB to download, Apache-2.0. Until the download ends, the starter trains.",
+        "Train a bigger model: Small",
+        "It already knows language. 273 MB to download; until then, Waggle's tiny starter trains.",
     ]
     assert not welcome.train_real.isChecked()
     if chosen:
@@ -329,7 +329,7 @@ def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot
     use = [name for name in names if name.startswith("Use of this computer")]  # one stop, or three if the platform tells no focus
     assert use
     assert [name for name in names if name not in (*use, "Start when I log in", "Stay in the tray when closed")] == [
-        "Start", "Train Small instead of Waggle's tiny starter", *choices, "Pause on battery", "Skip set-up", "Back",
+        "Start", "Train a bigger model: Small", *choices, "Pause on battery", "Skip set-up", "Back",
     ]  # fmt: skip
 
 

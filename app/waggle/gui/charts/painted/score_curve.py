@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from waggle.core.confidence_interval import interval_of
 from waggle.core.round_number import round_number
@@ -21,6 +21,7 @@ from waggle.protocol.state import State
 
 LINE = 18  # pixels of a line of text, before text scaling
 BEFORE, BEHIND, ABOVE, BELOW = 42, 62, 26, 24  # pixels around the plot, before text scaling
+LOWEST, KEY, SIGN, APART = 120, 22, 14, 18  # pixels: of all; the line that explains the signs; a sign; and between two
 CELL = 6.5  # pixels: radius of a first right answer
 NEAR = 12.0  # pixels between the pointer and what it points at
 LOWEST_TOP = 0.1  # a share
@@ -54,7 +55,7 @@ class ScoreCurve(PaintedChart):
         self._several: Namesakes = frozenset()
         self._ends = (0.0, 1.0)
         self._drawn: tuple[object, ...] = ()
-        self.setMinimumHeight(theme.px(84))
+        self.setMinimumHeight(theme.px(LOWEST))
 
     def show_state(self, state: State) -> None:
         groups = exams(state)
@@ -84,7 +85,7 @@ class ScoreCurve(PaintedChart):
     def plot(self) -> QRectF:
         """Where the curve is drawn."""
         px = self.theme.px
-        return QRectF(self.rect()).adjusted(px(BEFORE), px(ABOVE), -px(BEHIND), -px(BELOW))
+        return QRectF(self.rect()).adjusted(px(BEFORE), px(ABOVE), -px(BEHIND), -px(BELOW + KEY))
 
     def _ticks(self) -> list[float]:
         highest = [interval_of(score.right, score.total)[1] for group in self._exams for score in group]
@@ -109,6 +110,7 @@ class ScoreCurve(PaintedChart):
         for group in self._exams:
             self._draw_exam(painter, group, top)
         self._draw_ahas(painter, top)
+        self._draw_key(painter, plot)
         score = self._exams[-1][-1]
         end = self._at(score.round, score.right / score.total, top)
         painter.setFont(self.theme.font("heading"))
@@ -139,6 +141,38 @@ class ScoreCurve(PaintedChart):
                 painter.drawText(QRectF(x_left, plot.bottom() + px(5), width, line), Qt.AlignmentFlag.AlignVCenter, words)
                 right_end = x_left + width + px(8)
 
+    def key(self) -> list[tuple[str, str]]:
+        """What is drawn beside the curve, the band or a cell by its colour, and what it means."""
+        words = [("band", tr("margin of error"))]
+        words += [("accent", tr("first right answer"))] if any(not aha.origin for aha in self._ahas) else []
+        return words + ([("peer", tr("a peer was right first"))] if any(aha.origin for aha in self._ahas) else [])
+
+    def _draw_key(self, painter: QPainter, plot: QRectF) -> None:
+        """Below the axis, what the band and the cells mean, as far as there is room."""
+        px = self.theme.px
+        painter.setFont(self.theme.font("caption"))
+        metrics = QFontMetricsF(painter.font())
+        start, middle = plot.left(), plot.bottom() + px(BELOW + KEY / 2)
+        for sign, words in self.key():
+            width = metrics.horizontalAdvance(words) + 2
+            if start + px(SIGN + 6) + width > self.width():
+                return
+            if sign == "band":
+                painter.fillRect(QRectF(start, middle - px(4), px(SIGN), px(8)), self._band())
+            else:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(self.theme.colour(sign))
+                painter.drawPolygon(hexagon(start + px(SIGN) / 2, middle, CELL))
+            painter.setPen(self.theme.colour("text_soft"))
+            box = QRectF(start + px(SIGN + 6), middle - px(LINE) / 2, width, px(LINE))
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
+            start = box.right() + px(APART)
+
+    def _band(self) -> QColor:
+        faint = self.theme.colour("accent_line")
+        faint.setAlphaF(0.16)
+        return faint
+
     def _draw_references(self, painter: QPainter, top: float) -> None:
         for each in self._references:
             name, points = line_name(each), [self._at(*point, top) for point in zip(each.rounds, each.shares, strict=True)]
@@ -156,8 +190,7 @@ class ScoreCurve(PaintedChart):
         bounds = [interval_of(score.right, score.total) for score in group]
         low = [self._at(score.round, bound[0], top) for score, bound in zip(group, bounds, strict=True)]
         high = [self._at(score.round, bound[1], top) for score, bound in zip(group, bounds, strict=True)]
-        faint = self.theme.colour("accent_line")
-        faint.setAlphaF(0.16)
+        faint = self._band()
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(faint)
         if len(group) == 1:  # a band of one point has no width

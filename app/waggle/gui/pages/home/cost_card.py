@@ -20,11 +20,13 @@ class CostCard(QFrame):
         self.energy, self.cpu, self.heat = (ElidedLabel(theme, role="label", right=True) for _ in range(3))
         self.sleep = ElidedLabel(theme, role="label", right=True)
         names = (tr("Energy today"), tr("Processor"), tr("Temperature"), tr("Sleep"))
+        self._values = (self.energy, self.cpu, self.heat, self.sleep)
         self._lines: list[QWidget] = [
             as_widget(row(text(theme, name, "small", "soft"), (value, 1)))
-            for name, value in zip(names, (self.energy, self.cpu, self.heat, self.sleep), strict=True)
+            for name, value in zip(names, self._values, strict=True)
         ]
-        self._lines[-1].hide()  # unless the system is kept awake
+        for line in self._lines:
+            line.hide()  # until something is known
         self._box = column(text(theme, tr("What does it cost?"), "label", "soft"), 2, *self._lines, None, gap=5)
         self.setLayout(self._box)
         self.set_compact(False)
@@ -34,22 +36,32 @@ class CostCard(QFrame):
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 14)
 
     def show_state(self, state: State, today: str) -> None:
-        ready, load = state.ready, state.load
-        self._lines[-1].setVisible(state.awake is not None)
-        if state.awake is not None:
-            self.sleep.say(tr("Kept awake") if state.awake.holds else tr("Cannot be held off"))
-            set_tip(self.sleep, tr("Only while your model trains; you chose it in Settings.") if state.awake.holds else "")
-        if ready is None:
-            for value in (self.energy, self.cpu, self.heat):
-                value.say("–")
-            return
-        known = state.days is not None or bool(state.rounds)
-        number, unit, compared = of_today(state, today)
-        self.energy.say(f"{number} {unit}" if known else "–")
-        set_tip(self.energy, compared if known else "")
-        works = state.phase in ("contributing", "finishing")
-        self.cpu.say(percent(load.cpu) if works and load is not None else "–")
-        set_tip(self.cpu, "\n".join((cores_in_use(state), ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))))
+        load, awake = state.load, state.awake
+        holds = awake is not None and awake.holds
+        words = "" if awake is None else tr("Kept awake") if holds else tr("Cannot be held off")
+        self._say(3, words, tr("Only while your model trains; you chose it in Settings.") if holds else "")
+        known = state.ready is not None and (state.days is not None or bool(state.rounds))
+        number, unit, compared = of_today(state, today) if known else ("", "", "")
+        self._say(0, f"{number} {unit}" if known else "", compared)
+        works = load is not None and state.phase in ("contributing", "finishing")
+        self._say(1, percent(load.cpu) if load is not None and works else "", _device_words(state))
         celsius = load.celsius if load is not None else None
-        self._lines[2].setVisible(celsius is not None)  # many systems do not tell
-        self.heat.say(f"{celsius:.0f} °C" if celsius is not None else "")
+        self._say(2, f"{celsius:.0f} °C" if celsius is not None else "")  # many systems do not tell
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether anything is known."""
+        return not all(line.isHidden() for line in self._lines)
+
+    def _say(self, place: int, words: str, tip: str = "") -> None:
+        """Show a line with what is known, and hide it while nothing is."""
+        self._lines[place].setVisible(bool(words))
+        self._values[place].say(words)
+        set_tip(self._values[place], tip if words else "")
+
+
+def _device_words(state: State) -> str:
+    """The cores that are used, and the device with its reason."""
+    if state.ready is None:
+        return ""
+    return "\n".join((cores_in_use(state), ": ".join(filter(None, (state.ready.backend, tr(state.ready.device_reason))))))

@@ -9,10 +9,10 @@ from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.layout import column, frame, row
-from waggle.gui.widgets.text import text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
-LEAST, PAD = 2, 20  # entries; pixels around them
+LEAST, PAD, ABOVE = 2, 20, 12  # entries; pixels beside, above and below them
 
 
 class FirstAnswersCard(QWidget):
@@ -28,8 +28,8 @@ class FirstAnswersCard(QWidget):
         self._list = AhaList(theme)
         self._list.chosen.connect(lambda _aha: self.progress_wanted.emit())
         self._title = text(theme, tr("First right answers"), "heading")
-        self._part = text(theme, "", "small", "soft")
-        self._box = column(row(self._title, None, self._part), self._list, None, margins=(PAD, PAD - 4, PAD, PAD - 4))
+        self._part = ElidedLabel(theme, role="small", tone="text_soft", right=True)
+        self._box = column(row(self._title, (self._part, 1)), self._list, None, gap=6, margins=(PAD, ABOVE, PAD, ABOVE))
         self._card = frame("card", self._box)
         self._card.setParent(self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -43,10 +43,10 @@ class FirstAnswersCard(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        around = 2 * (PAD - 4) + self._title.sizeHint().height() + self._box.spacing()
+        around = 2 * ABOVE + self._title.sizeHint().height() + self._box.spacing()
         entries = self._list.show_in(self.height() - around)
         ahas = self._list.count()
         words = tr("the newest %1 of %2").replace("%1", figure(entries)).replace("%2", figure(ahas))
-        self._part.setText(words if 0 < entries < ahas else "")
+        self._part.say(words if 0 < entries < ahas else "")
         self._card.setGeometry(self.rect())
         self._card.setVisible(entries >= min(LEAST, max(1, ahas)))

@@ -20,8 +20,9 @@ MOST = 8  # questions
 LEAST_ROOM = 100  # pixels of height for a further question, before text scaling
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
-QUESTION_WIDE = (0.6, 0.42, 0.5, 0.36)  # of the width, for each outline of a question
-TILES_WIDE, TILE_HIGH = (150, 80, 80), 64  # pixels of the outlines of tries, before text scaling
+QUESTION_WIDE = (0.6, 0.42, 0.5, 0.36, 0.46, 0.4, 0.54, 0.38)  # of the width, for each outline of a question
+TRIES = (4, 2, 5, 3, 3, 6, 2, 4)  # the outlines of tries at each of them
+TILE_WIDE, TILE_HIGH, CHIP_WIDE = 104, 64, 72  # pixels of the outlines of tries and of a specialty, before text scaling
 LINE_HIGH, BETWEEN = 16, 28  # pixels: the outline of a question, and below the outlines of its tries
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
 
@@ -52,24 +53,23 @@ class TriedQuestion(QWidget):
 
 
 class QuestionOutlines(PaintedWidget):
-    """Where questions and tries will stand: as many outlines as there is room for, each paler than the one above."""
+    """Where questions, specialties and tries will stand: as many outlines as have room, each paler than the one above."""
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        line, tile, gap, between = (self.theme.px(size) for size in (LINE_HIGH, TILE_HIGH, GAP, BETWEEN))
-        top = place.top()
-        for number, share in enumerate(QUESTION_WIDE):
-            if top + line + gap + tile > place.bottom():
-                return
-            tone = self.theme.colour("sunken")
-            tone.setAlphaF(1 - number / len(QUESTION_WIDE))
+        line, high, wide, chip = map(self.theme.px, (LINE_HIGH, TILE_HIGH, TILE_WIDE, CHIP_WIDE))
+        gap, each = self.theme.px(GAP), line + high + self.theme.px(GAP + BETWEEN)
+        fitting = min(len(TRIES), int((place.height() + self.theme.px(BETWEEN)) // each))
+        for number in range(fitting):
+            tone, top = self.theme.colour("sunken"), place.top() + number * each
+            tone.setAlphaF(1 - number / fitting)
             painter.setBrush(tone)
-            painter.drawRoundedRect(QRectF(place.left(), top, place.width() * share, line), 6, 6)
-            start = place.left()
-            for wide in map(self.theme.px, TILES_WIDE):
-                painter.drawRoundedRect(QRectF(start, top + line + gap, wide, tile), 8, 8)
-                start += wide + gap
-            top += line + gap + tile + between
+            painter.drawRoundedRect(QRectF(place.left(), top, place.width() * QUESTION_WIDE[number], line), 6, 6)
+            painter.drawRoundedRect(QRectF(place.right() - chip, top, chip, line), line / 2, line / 2)
+            for place_in_row in range(TRIES[number]):
+                beginning = place.left() + place_in_row * (wide + gap)
+                if beginning + wide <= place.right():
+                    painter.drawRoundedRect(QRectF(beginning, top + line + gap, wide, high), 8, 8)
 
 
 class FirstRound(QWidget):

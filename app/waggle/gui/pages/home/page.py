@@ -30,8 +30,11 @@ from waggle.protocol.state import ROUNDS, State
 LOW = 700  # a page lower than this is tight
 VAST = (1900, 1080)  # the width and height of a page from which its three columns have the widths of VAST_SHARES
 VAST_SHARES = (11, 6, 4)
+SHAPE, VAST_SHAPE = 9 / 16, 5 / 8  # the height of the chart at most, as a share of its width
 ALONE = 820  # the width of the first card where it is the only one
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
+START = (1136, 780)  # the width and height of the card of the start at most: those of Welcome, whose picture it continues
+UNEVEN = 40  # the last cards of two columns whose heights differ by no more than this begin at one height
 
 
 class HomePage(Page):
@@ -68,7 +71,7 @@ class HomePage(Page):
         self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1000), self.cost, self.next)
         self._side.addStretch(1)  # below the cards while nothing is shared
-        self._far = column(self.good, self._shares_card, self._ahas_card, None)
+        self._far = column(self.good, self._shares_card, (self._ahas_card, 1000), None)
         self._resting_ahas: FirstAnswersCard | None = None  # until no engine runs any more
         self._vast, self._heights_shared = False, (1000, 0)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -110,7 +113,7 @@ class HomePage(Page):
         if moves == (self._far.indexOf(self.cost) < 0):
             (self._side if moves else self._far).removeWidget(self.cost)
             (self._far if moves else self._side).insertWidget(0 if moves else 1, self.cost)
-        self._far_column.setVisible(self.wide)
+        self._far_column.setVisible(self.wide and not self.score.shows_start)
         self._show_far(self.context.store.state, self.context.store.now())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -137,17 +140,32 @@ class HomePage(Page):
                 self._side.setStretchFactor(part, share)
 
     def _limit_heights(self) -> None:
-        """The chart is no higher than 16:9."""
+        """The chart is no higher than its shape allows."""
         edges, gap = self._box.contentsMargins(), self._columns.spacing()
         room = self.width() - edges.left() - edges.right()
         columns = room - (2 if self.wide else 1) * gap
         width = columns * VAST_SHARES[0] // sum(VAST_SHARES) if self._vast else columns // 2 if self.wide else columns * 2 // 3
         if self.width() < self.theme.px(FOLDED):
             width = room
-        highest = self.score.limit_height(width)
+        highest = self.score.limit_height(width, VAST_SHAPE if self._vast else SHAPE)
         self.score.setMaximumHeight(highest)
         below = self.skills.sizeHint().height() + gap if not self.skills.isHidden() else 0
         self._cards.setMaximumHeight(min(UNLIMITED, highest + below) if self.width() >= self.theme.px(FOLDED) else UNLIMITED)
+        side = max(0, (room - self.theme.px(START[0])) // 2) if self.score.shows_start else 0
+        self._columns.setContentsMargins(side, 0, side, 0)
+        if self.score.shows_start:
+            self._cards.setMaximumHeight(self.theme.px(START[1]))
+        self._align_rows()
+
+    def _align_rows(self) -> None:
+        """Begin the last cards of the first two columns at one height where they nearly do."""
+        both = not (self.skills.isHidden() or self.next.isHidden() or self.is_tight() or self.width() < self.theme.px(FOLDED))
+        has_cost = self._side.indexOf(self.cost) >= 0 and not self.cost.isHidden()
+        above = self.cost.sizeHint().height() + self._side.spacing() if has_cost else 0
+        first, second = self.skills.sizeHint().height(), above + self.next.heightForWidth(self._side.geometry().width())
+        near = both and abs(first - second) <= self.theme.px(UNEVEN)
+        self.skills.setMinimumHeight(max(first, second) if near else 0)
+        self.next.setMinimumHeight(max(first, second) - above if near else 0)
 
     def act(self) -> None:
         """Do what the main button says now."""
@@ -168,7 +186,8 @@ class HomePage(Page):
             self.commanded.emit(QueryDays(id=new_id()))
         if (_lacks_history(state) and self._history.now(state)) or self._waiting.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
-        had_curve = not self.score.curve.isHidden()
+        had_curve, had_cost = not self.score.curve.isHidden(), self.cost.has_figures
+        started = self.score.shows_start
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
@@ -177,25 +196,30 @@ class HomePage(Page):
         self.next.show_state(state, now)
         self._show_or_hide_cards(state)
         self._show_far(state, now)
-        if had_curve == self.score.curve.isHidden():
+        if (had_curve, had_cost, started) != (not self.score.curve.isHidden(), self.cost.has_figures, self.score.shows_start):
+            self._spread()
             self._limit_heights()
+        self._align_rows()
 
     def _show_or_hide_cards(self, state: State) -> None:
         """Before the first start has succeeded there is nothing to show but its progress, or what went wrong."""
         begun = state.ready is not None or bool(chart_series.scores(state))
         self.score.setVisible(begun or (state.phase == "preparing" and not state.waits_for_choice))
-        for part in (self.sharing, self.cost, self.good):
+        for part in (self.sharing, self.good):
             part.setVisible(state.ready is not None)
+        self.cost.setVisible(state.ready is not None and self.cost.has_figures)
         self._has_side = state.ready is not None
         self._share_width()
         self._show_resting_ahas(state)
         alone = self.score.isHidden()  # the first card, in the middle of the page
         self._cards.setVisible(not alone)
-        self._box.setStretch(0, 1 if alone else 0)
+        starts = self.score.shows_start
+        self._box.setStretch(0, 1 if alone or starts else 0)
         self._box.setStretch(self._box.count() - 1, 2 if alone else 1)
-        self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else UNLIMITED)
+        self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else self.theme.px(START[0]) if starts else UNLIMITED)
         self.hero.set_alone(alone)
-        self.hero.set_above_steps(self.score.shows_start)
+        self.hero.set_above_steps(starts)
+        self.hero.setHidden(self.hero.repeats_steps)
 
     def _show_resting_ahas(self, state: State) -> None:
         """While no engine runs, the first right answers take the room of the picture of the swarm."""

@@ -21,7 +21,8 @@ from waggle.gui.widgets.typeset.lead_sentence import LeadSentence
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
-PICTURE, LEAST_BESIDE = 344, 240  # pixels of width of the picture, and beside it, before text scaling
+PICTURE_WHEN_COMPACT, LEAST_HIGH = 344, 344  # pixels of width, and of the card's height from which it has a picture
+PICTURE, LEAST_BESIDE = 380, 240  # pixels of width of the picture, and beside it, before text scaling
 
 
 class ScoreCard(QFrame):
@@ -49,15 +50,15 @@ class ScoreCard(QFrame):
         self._box.addStretch(0)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self._picture = WaggleDance(theme)  # as long as there is nothing else to look at
-        self._picture.setMinimumWidth(theme.px(PICTURE))
-        self._beside = as_widget(row(self._picture, margins=(0, PAD, PAD, PAD)))
+        self._beside = as_widget(row(self._picture, margins=(PAD, PAD, PAD, PAD)))
         self._has_picture = self._compact = False
-        self.setLayout(row((self._box, 3), (self._beside, 2), gap=0))
+        self.setLayout(row(self._beside, (self._box, 1), gap=0))
 
     def set_compact(self, compact: bool) -> None:
         """In the compact form the sentence is smaller, and shorter, as the curve begins where the model did."""
         changed, self._compact = compact != self._compact, compact
         self.says.set_role("title" if compact else "display")
+        self._picture.setFixedWidth(self._theme.px(PICTURE_WHEN_COMPACT if compact else PICTURE))
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
         if changed:
             self.show_state(self._state)
@@ -67,12 +68,12 @@ class ScoreCard(QFrame):
         """Whether the steps of the start stand here."""
         return self.start is not None and self._has_picture
 
-    def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9."""
+    def limit_height(self, width: int, shape: float) -> int:
+        """The greatest height of the card at this width: that of its chart is this share of its width at most."""
         if self.curve.isHidden():
             return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
-        return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
+        return int((width - 2 * PAD) * shape) + words + 2 * ABOVE
 
     def show_state(self, state: State) -> None:
         self._state = state
@@ -98,7 +99,7 @@ class ScoreCard(QFrame):
         for end in (0, self._box.count() - 1):  # the start stands in the middle, beside its picture
             self._box.setStretch(end, 1 if starting else 0)
         self._link.setVisible(curved and not self._compact)
-        set_tip(self.detail, tr("The band is the margin of error.") if curved else "")
+        set_tip(self.detail, tr("It never trains on these questions.") if curved and self._compact else "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -106,7 +107,7 @@ class ScoreCard(QFrame):
 
     def _show_picture(self) -> None:
         least = self._theme.px(PICTURE + LEAST_BESIDE)
-        self._beside.setVisible(self._has_picture and self.width() >= least and self.height() >= self._theme.px(PICTURE))
+        self._beside.setVisible(self._has_picture and self.width() >= least and self.height() >= self._theme.px(LEAST_HIGH))
 
     def _prepare_start(self, state: State, *, starts: bool) -> None:
         """Build the view of the start when an engine starts for the first time, and show it the State from then on."""

@@ -1,30 +1,33 @@
 """Home's answer to "Does sharing help?", and who is here."""
 
+import math
 from collections.abc import Iterable
 
+from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.state.story.learning_story import INVITE, Sharing, company_words, sharing_text
+from waggle.gui.state.story.learning_story import INVITE, Sharing, company, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.drawing import draw_avatar
+from waggle.gui.widgets.drawing import draw_avatar, hexagon
 from waggle.gui.widgets.layout import FLUSH, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-ALONE, FOR_A_PEER, LEAST = 60, 10, 180  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
+ALONE, FOR_A_PEER, LEAST = 60, 14, 170  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
+CELL = 46  # pixels, before text scaling: the radius of a free cell at most
 
 
 class AvatarRow(PaintedWidget):
-    """The peers side by side, where the picture of the swarm has no room: those who are here first, then those of most use."""
+    """The peers side by side, where their picture has no room: those who are here first, then those of most use."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -39,6 +42,7 @@ class AvatarRow(PaintedWidget):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
+        place.setTop(place.bottom() - 2 * radius - 4)  # on the line that says how many they are
         room = int(place.width()) // apart
         fitting = self._peers if len(self._peers) <= room else self._peers[: room - 1]
         for number, (identity, gone) in enumerate(fitting):
@@ -52,20 +56,46 @@ class AvatarRow(PaintedWidget):
             painter.drawText(rest, align, f"+{figure(len(self._peers) - len(fitting))}")
 
 
-class PicturePlace(QWidget):
-    """The room of a picture, which asks for none, and shows it from so many pixels of height on, and `low` below that."""
+class FreeCells(PaintedWidget):
+    """This node alone in its comb: the cells around it are free."""
 
-    def __init__(self, picture: QWidget, low: QWidget, least: int) -> None:
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._node = ""
+
+    def show_node(self, node: str) -> None:
+        if node != self._node:
+            self._node = node
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        radius = min(self.theme.px(CELL), place.height() / 5.2, place.width() / 5.4)
+        apart, middle = math.sqrt(3) * (radius + 2), place.center()
+        painter.setBrush(self.theme.colour("sunken"))
+        painter.setPen(QPen(self.theme.colour("border"), 1))
+        for turn in range(6):
+            x, y = (apart * each(math.radians(60 * turn)) for each in (math.cos, math.sin))
+            painter.drawPolygon(hexagon(middle.x() + x, middle.y() + y, radius))
+        painter.setBrush(self.theme.colour("accent_soft"))
+        painter.setPen(QPen(self.theme.colour("accent"), 2))
+        painter.drawPolygon(hexagon(middle.x(), middle.y(), radius))
+        draw_avatar(painter, self.theme, self._node, middle, radius * 0.6, mine=True)
+
+
+class PicturePlace(QWidget):
+    """The room of a picture, which asks for none: shows it from so many pixels of height on, `low` below that, or `empty`."""
+
+    def __init__(self, picture: QWidget, low: QWidget, empty: QWidget, least: int) -> None:
         super().__init__()
-        self._picture, self._low, self._least = picture, low, least
-        for each in (picture, low):
+        self._picture, self._low, self._empty, self._least, self._is_empty = picture, low, empty, least, True
+        for each in (picture, low, empty):
             each.setParent(self)
             each.setMinimumHeight(0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
-    def show_from(self, least: int) -> None:
-        """Show the picture from so many pixels of height on."""
-        self._least = least
+    def show_from(self, least: int, *, is_empty: bool) -> None:
+        """Show the picture from so many pixels of height on, or that nobody is there to be shown."""
+        self._least, self._is_empty = least, is_empty
         self._choose()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -73,9 +103,10 @@ class PicturePlace(QWidget):
         self._choose()
 
     def _choose(self) -> None:
-        for each, fits in ((self._picture, self.height() >= self._least), (self._low, self.height() < self._least)):
+        fitting = self._empty if self._is_empty else self._picture if self.height() >= self._least else self._low
+        for each in (self._picture, self._low, self._empty):
             each.setGeometry(self.rect())
-            each.setVisible(fits)
+            each.setVisible(each is fitting)
 
 
 class SharingCard(QFrame):
@@ -94,8 +125,8 @@ class SharingCard(QFrame):
         self.link = Button(theme, "", "link")
         self.link.clicked.connect(lambda: self.page_wanted.emit(*self._sharing.offers))
         self._picture = SwarmGraph(theme)
-        self._row = AvatarRow(theme)
-        self._place = PicturePlace(self._picture, self._row, theme.px(LEAST))
+        self._row, self._free = AvatarRow(theme), FreeCells(theme)
+        self._place = PicturePlace(self._picture, self._row, self._free, theme.px(LEAST))
         self._box = column(
             text(theme, tr("Does sharing help?"), "label", "soft"), self.says, self.detail, (self._place, 1000), self._here,
             None, row(FLUSH, self.link, None), gap=6, margins=(20, 14, 20, 12),
@@ -110,11 +141,6 @@ class SharingCard(QFrame):
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 6 if compact else 12)
         self.says.setFont(self._theme.font("heading" if compact else "title"))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """The picture is no higher than wide."""
-        super().resizeEvent(event)
-        self._place.setMaximumHeight(max(self._theme.px(LEAST), self.width()))
-
     def show_state(self, state: State, now: float) -> None:
         sharing = self._sharing = sharing_text(state)
         self.says.setText(sharing.says)
@@ -126,9 +152,11 @@ class SharingCard(QFrame):
         self._is_resting = bool(why_unavailable(state))
         self._show_picture()
         if not self._place.isHidden():
-            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(state.peers))))
-            self._picture.show_state(state, now)
-            self._row.show_peers(state.peers.values())
+            counted = {peer.id: peer for peer in company(state)}
+            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))), is_empty=not counted)
+            self._free.show_node(state.ready.node if state.ready is not None else "")
+            self._picture.show_state(replace(state, peers=counted), now)
+            self._row.show_peers(counted.values())
         words = "" if self._is_resting else company_words(state, brief=True)
         if not (words or self._is_resting or state.peers or state.reach == "solo"):
             words = tr("Nobody else is here yet")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, QSize, QTimer
 from PySide6.QtGui import QHideEvent, QPainter, QPen, QShowEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from waggle.core.message import Message
 from waggle.gui.charts.painted.try_chips import TryChips
@@ -20,14 +20,14 @@ from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.part_bar import PartBar
-from waggle.gui.widgets.text import ElidedLabel, announce, text
+from waggle.gui.widgets.text import announce, text
 from waggle.protocol.state import State
-from waggle.protocol.text.status_text import duration_text, part_text
+from waggle.protocol.text.status_text import duration_text, part_text, sentence
 
 TICK_MS = 1000
 TRIES = 0.8  # the size of tries, as a share of that on the stage
 PATIENCE = 4.0  # seconds from which the start is worth a question
-APART = 18  # pixels between the parts of the start
+APART = 22  # pixels between the parts of the start
 SIGN, BAR_WIDE = 20, 420  # pixels before text scaling: the sign of a step, and the width of a bar
 
 
@@ -59,9 +59,8 @@ class StartStep(QWidget):
 
     def __init__(self, theme: Theme, part: str) -> None:
         super().__init__()
-        self._part = part
-        self._sign, self._name = StepSign(theme), ElidedLabel(theme, role="heading")
-        self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
+        self._theme, self._part = theme, part
+        self._sign, self._name = StepSign(theme), text(theme, "", "body")
         self._bar = PartBar(tr("Download of the model"))
         self._part_done = text(theme, "", "small", "soft")
         self._download = as_widget(row((self._bar, 1), self._part_done))
@@ -81,9 +80,11 @@ class StartStep(QWidget):
         if state.downloading is not None:
             self._bar.show_part(state.downloading.done, state.downloading.total)
             self._part_done.setText(tr(part_text(state.downloading.done, state.downloading.total)))
-        self._name.say(tr(name), "text" if place == done else "text_soft")
+        self._name.setText(tr(name))
+        restyle(self._name, "tone", "text" if place == done else "soft" if place < done else "faint")
+        self._name.setFont(self._theme.font("heading" if place == done else "body"))
         so_far = tr("done") if place < done else tr("under way") if place == done else tr("to come")
-        self.setAccessibleName(f"{self._name.words()}: {so_far}")
+        self.setAccessibleName(f"{self._name.text()}: {so_far}")
 
 
 class StartView(QWidget):
@@ -158,7 +159,9 @@ class StartView(QWidget):
             if download.seconds_left is None:
                 return once
             return f"{once} {tr(Message('It takes %1 more.', duration_text(download.seconds_left)))}"
-        return slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
+        words = slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
+        status = sentence(self._state)
+        return words if status.action != "none" else f"{words} {tr(status.detail)}"
 
     def pose(self) -> None:
         """Show the question."""

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import clock, local, tr, visible
+from waggle.gui.i18n.formatting import clock, local, percent, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
@@ -39,6 +39,7 @@ from waggle.protocol.zone import time_there
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 SIGN_INK = {"accent": "accent_line", "bad": "bad"}  # by the tone of the sentence; all others are plain
 DISK_LIMIT = "computer.disk_gb"
+DETAIL_WIDE = 760  # pixels, before text scaling
 SIGN, BESIDE_SIGN = 22, 12  # pixels: the sign of the sentence, and between them
 CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
 
@@ -55,6 +56,14 @@ def progress_words(state: State) -> tuple[str, int, int]:
         return "", 0, 0
     words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
     return words, STAGES.index(state.stage), len(STAGES)
+
+
+def _download_words(state: State) -> str:
+    """Of the start, above its steps: how much of the model is here."""
+    download = state.downloading
+    if download is None:
+        return tr("Getting ready")
+    return tr("Downloading the model: %1").replace("%1", percent(download.done / download.total if download.total else 0.0))
 
 
 def pending_action(state: State) -> tuple[str, float, str]:
@@ -98,6 +107,7 @@ class StatusCard(QFrame):
         self._since = ElidedLabel(theme, role="small", tone="text_faint")
         self._says = text(theme, "", "display", wrap=True)
         self._detail = text(theme, "", "body", "soft", wrap=True)
+        self._detail.setMaximumWidth(theme.px(DETAIL_WIDE))  # a longer line is hard to read
         self._why = RulesPopup(theme, self)
         self._why.commanded.connect(self.commanded)
         self._why.setting_wanted.connect(self.setting_wanted)
@@ -126,7 +136,7 @@ class StatusCard(QFrame):
         self._slot = column(self._head_line, gap=2)  # where the sentence stands while training goes well
         head = as_widget(self._slot)
         dial = as_widget(row(None, self._use, self.profile, gap=10))
-        self._words = column(self._says, self._detail)
+        self._words = column(self._says, row((self._detail, 1000), None))
         self._progress = as_widget(row(self._stage, self._cells))
         progress = column(None, self._progress, None, gap=0)
         self._line = as_widget(row(self._sign, row((self._words, 1), progress, gap=24), gap=BESIDE_SIGN))
@@ -204,6 +214,14 @@ class StatusCard(QFrame):
             self._above_steps = above
             self.show_state(self._state, self._context.store.now())
 
+    @property
+    def repeats_steps(self) -> bool:
+        """Whether the steps of the start below say all that it would."""
+        state = self._state
+        above = self._above_steps and state.phase == "preparing" and not state.waits_for_choice
+        says_more = self._host or self._newest is not None or sentence(state).action != "none"
+        return above and not says_more
+
     def _arrange(self) -> None:
         """While training goes well, the sentence stands beside the buttons; what a person has to read stands large below."""
         box = self._slot if self._calm else self._box
@@ -250,8 +268,8 @@ class StatusCard(QFrame):
         self._head_line.setVisible(not calm or bool(status.why) or bool(self._host))
         self._since.setVisible(not calm)
         above_steps = self._above_steps and state.preparing is not None and not state.waits_for_choice
-        self._says.setText(tr("Starting") if above_steps else tr(status.says).removesuffix("."))
-        detail = " ".join(filter(None, (tr(status.detail), self._about_starter(status))))
+        self._says.setText(_download_words(state) if above_steps else tr(status.says).removesuffix("."))
+        detail = tr(status.detail)
         if calm and self._since.words() and state.phase in CALM:
             detail = " · ".join(filter(None, (detail.removesuffix("."), self._since.words())))
         self._detail.setText(detail)
@@ -289,12 +307,6 @@ class StatusCard(QFrame):
         if self._newest is not None:
             self._dismissed.add(self._newest)
             self._show_warning(self._state, self._context.store.now())
-
-    def _about_starter(self, status: Sentence) -> str:
-        """What the starter is, where it is offered."""
-        if status.action == "choose_model":
-            return tr("The starter is a tiny model of Waggle's.")
-        return tr("Waggle's tiny starter model needs far less.") if self._offers_starter() else ""
 
     def _show_fact(self, state: State) -> None:
         offers = state.ready is not None and state.ready.device_reason == cuda_download.OFFERED
@@ -347,7 +359,7 @@ class StatusCard(QFrame):
             words, icon = tr("Set it aside and start"), "play"
         offers_starter = self._offers_starter()
         if offers_starter:
-            words, icon = tr("Train the starter"), "play"
+            words, icon = tr("Train Waggle's tiny starter"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
         kind = "plain" if splits or (failed and not stopped) else "primary"  # what is going well needs nothing to be done
         restyle(self._main, "kind", kind)
@@ -356,7 +368,7 @@ class StatusCard(QFrame):
         decides = self._state.waits_for_choice
         otherwise = {
             "anyway": (tr("Contribute anyway"), "play"), "choose_training": self._training_choice()[1],
-            "choose_swarm": (tr("Train alone for now"), ""), "choose_model": (tr("Train the starter"), ""),
+            "choose_swarm": (tr("Train alone for now"), ""), "choose_model": (tr("Train Waggle's tiny starter"), ""),
         }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,

@@ -107,7 +107,9 @@ class LivePage(Page):
             control.setVisible(not on_stage and not view.is_empty)
         can_start = state.phase == "problem" and self._can_start
         if view.is_empty:
-            self.nothing.show_state(state, self._headline(), self._empty_words(), self._remedy_words() if can_start else "")
+            starts = state.phase == "preparing" and not state.waits_for_choice  # its steps stand above
+            says = tr("Your model is getting ready.") if starts else self._headline()
+            self.nothing.show_state(state, says, self._empty_words(), self._remedy_words() if can_start else "")
         self._line.say("" if view.is_empty else view.hold_words() or self._headline())
         self._retry.setVisible(can_start and not view.is_empty)
         self._stepper.show_state(
@@ -160,7 +162,7 @@ class LivePage(Page):
 
     def _remedy_words(self) -> str:
         """What the main button of Home says after the same failure."""
-        return tr("Train the starter") if self._offers_starter() else tr("Try again")
+        return tr("Train Waggle's tiny starter") if self._offers_starter() else tr("Try again")
 
     def _remedy(self) -> None:
         if not self._offers_starter() or choose_starter(self.context.settings):
@@ -168,9 +170,8 @@ class LivePage(Page):
 
     def _empty_words(self) -> str:
         if self._state.phase == "problem":
-            starter = tr("Waggle's tiny starter model needs far less.") if self._offers_starter() else ""
             words = tr("Questions and answers appear here when training runs again.")
-            return " ".join(filter(None, (tr(sentence(self._state).detail), starter, words)))
+            return " ".join(filter(None, (tr(sentence(self._state).detail), words)))
         if self._state.phase == "preparing" or not self._state.round:
             return tr("Questions and answers appear here as soon as the first round begins.")
         if self._state.phase == "paused":

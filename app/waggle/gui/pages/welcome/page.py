@@ -30,7 +30,7 @@ from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, 
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import refusal_words
-from waggle.gui.widgets.text import announce, say_in, spoken, text
+from waggle.gui.widgets.text import announce, say_in, set_tip, spoken, text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer
 
@@ -38,7 +38,8 @@ STEPS = (later("What it does"), later("With whom"))
 SWARM = 1  # the index of the step
 FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
 WIDEST, TALLEST = 1136, 780  # pixels of the card
-LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
+# pixels of the window's width, and of its height, at a text size of 100%
+LEAST_FOR_PICTURE, LEAST_FOR_AIR, LEAST_TO_SPREAD, LEAST_FOR_OFFER = 1100, 640, 780, 860
 AIR = 20  # pixels above a title
 
 
@@ -149,7 +150,7 @@ class WelcomePage(QWidget):
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         self._in_short = _step(
-            theme, tr("Let your computer learn with others"),
+            text(theme, tr("Let your computer learn with others"), "hero", wrap=True),
             text(theme, tr("Waggle trains a small language model here, in the background, together with other computers."),
                  "body", "soft", wrap=True),
             _badge_row(theme, "answer", tr("It tries"),
@@ -164,14 +165,17 @@ class WelcomePage(QWidget):
     def offer_model(self, offer: ModelOffer) -> None:
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
-        title = tr("Train %1 instead of Waggle's tiny starter").replace("%1", one_line(offer.title))
-        facts = tr("%1 to download, %2. Until the download ends, the starter trains.")
-        facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
+        title = tr("Train a bigger model: %1").replace("%1", one_line(offer.title))
+        facts = tr("It already knows language. %1 to download; until then, Waggle's tiny starter trains.")
+        facts = facts.replace("%1", size(offer.bytes))
         self._real_title.setText(title)
         self._real_facts.setText(facts)
+        set_tip(self._real_facts, tr("Licence: %1").replace("%1", one_line(offer.licence)))
+        self._question.setText(tr("Which model, and with whom?"))
         self.train_real.setAccessibleName(title)
         self.train_real.setAccessibleDescription(facts)
         self._trained.show()
+        self._fit()
         self._choices[FIRST_STEPS].say_title(tr("First steps, suited to %1").replace("%1", one_line(offer.title)))
 
     def _choose_model(self, real: bool) -> None:
@@ -229,6 +233,7 @@ class WelcomePage(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
+        self._question = text(theme, tr("Who should it learn with?"), "hero", wrap=True)
         self._about = text(
             theme,
             tr("A swarm is a group of computers that practise the same specialties, such as fractions or logic."),
@@ -236,19 +241,18 @@ class WelcomePage(QWidget):
             "soft",
             wrap=True,
         )
-        pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
+        self._pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
         self._much = text(theme, "", "small", "soft", wrap=True)
         self._profile.chosen.connect(self._say_how_much)
         self._say_how_much(self._profile.index)
-        self._left_out_when_low = self._about, self._much, pausing
+        self._left_out_when_low = self._about, self._much
         self._with_whom = _step(
-            theme,
-            tr("Who should it learn with?"),
-            self._about,
+            self._question,
             self._trained,
+            self._about,
             as_widget(self._swarm_box),
             frame("well", column(self._use(), self._much, self._background(), gap=8, margins=(16, 10, 16, 10))),
-            pausing,
+            self._pausing,
         )
         return ScrollArea(self._with_whom, "surface")
 
@@ -375,16 +379,24 @@ class WelcomePage(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Adapt the space between the parts to the window, and to what there is to choose."""
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
-        self._swarm_box.setSpacing(6 if low else 8)
+        tall = self.height() >= self._theme.px(LEAST_TO_SPREAD)
+        dense = low or (self._offer is not None and self.height() < self._theme.px(LEAST_FOR_OFFER))
+        airy = tall and self._offer is None  # with one, there is more to choose
+        self._swarm_box.setSpacing(6 if dense else 12 if airy else 8)
         for choice in self._choices:
-            choice.set_low(low)
-        self._in_short.setSpacing(12 if low else 22)
-        self._with_whom.setSpacing(8 if low else 12)
-        self._trained_box.setContentsMargins(16, 4 if low else 10, 16, 4 if low else 10)
+            choice.set_margins(3 if dense else 12 if airy else 6)
+        self._in_short.setSpacing(12 if low else 28 if tall else 22)
+        self._with_whom.setSpacing(8 if dense else 22 if airy else 12)
+        self._trained_box.setContentsMargins(16, 4 if dense else 10, 16, 4 if dense else 10)
         for part in self._left_out_when_low:
             part.setVisible(not low)
+        self._pausing.setVisible(not dense)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
@@ -416,8 +428,8 @@ class SwarmChoice(QFrame):
         self.title = title
         self._button.say(title)
 
-    def set_low(self, low: bool) -> None:
-        self._box.setContentsMargins(16, 3 if low else 6, 16, 5 if low else 8)
+    def set_margins(self, above: int) -> None:
+        self._box.setContentsMargins(16, above, 16, above + 2)
 
     def add(self, widget: QWidget) -> None:
         self._more = as_widget(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
@@ -452,9 +464,9 @@ def pausing_text() -> str:
     return words.replace("%1", shortcuts.native_text(shortcuts.PAUSE))
 
 
-def _step(theme: Theme, title: str, *parts: QWidget | int) -> QVBoxLayout:
+def _step(title: QLabel, *parts: QWidget | int) -> QVBoxLayout:
     """One step. Titles of all steps stand at the same height."""
-    return column(text(theme, title, "hero", wrap=True), *parts, None, gap=12)
+    return column(title, *parts, None, gap=12)
 
 
 def _badge_row(theme: Theme, icon: str, title: str, line: str) -> QWidget:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
+from waggle.core.settings import LearningSettings
+from waggle.gui.i18n.formatting import decimal, figure, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
 from waggle.gui.state.story.namesakes import namesakes, short_name
-from waggle.protocol.events import HeldOutScore
+from waggle.protocol.events import HeldOutScore, PeerInfo
 from waggle.protocol.figures import newest_score
 from waggle.protocol.state import HALTED_PHASES, State
 
@@ -51,7 +52,7 @@ def score_text(state: State, *, brief: bool = False) -> ScoreText:
         began, detail = figure(first.right), _early_detail(last)
     else:
         words, count = tr("Your model solves %1 new questions."), tr("%1 of 100").replace("%1", of_hundred(last))
-        began, detail = of_hundred(first), _detail(last)
+        began, detail = of_hundred(first), _detail(last, _next_test(state, last), brief=brief)
     if brief:
         return _with_span(words, count, detail=detail)
     if short := _short_test_before(groups):
@@ -90,14 +91,24 @@ def _count(score: HeldOutScore) -> str:
     return tr("%1 of %2").replace("%1", figure(score.right)).replace("%2", figure(score.total))
 
 
-def _detail(score: HeldOutScore) -> str:
-    words = plural(
-        score.round, "%1 right (%2) in the test after %n round. It never trains on these questions.",
-        "%1 right (%2) in the test after %n rounds. It never trains on these questions.",
-    )  # fmt: skip
+def _next_test(state: State, last: HeldOutScore) -> int | None:
+    """The rounds after which the next test comes; None where tests come by time, or that is not known."""
+    if state.settings is None or state.ready is None:
+        return None
+    every = state.settings.learning.held_out_every
+    if every == LearningSettings().held_out_every and state.ready.prompt_form.why != "starter":
+        return None
+    number = (last.round // every + 1) * every
+    return number if number >= state.round else None
+
+
+def _detail(score: HeldOutScore, after: int | None, *, brief: bool) -> str:
+    """The figures of a test, and when the next one comes."""
+    words = plural(score.round, "%1 right in the test after %n round", "%1 right in the test after %n rounds")
     if not score.round:
-        words = tr("%1 right (%2) in the test before its first round. It never trains on these questions.")
-    return words.replace("%1", _count(score)).replace("%2", percent(score.right / score.total if score.total else 0.0))
+        words = tr("%1 right in the test before its first round")
+    soon = f" {tr('(next after %1)').replace('%1', figure(after))}" if after is not None else ""
+    return f"{words.replace('%1', _count(score))}{soon}." + ("" if brief else f" {tr('It never trains on these questions.')}")
 
 
 def _early_detail(score: HeldOutScore) -> str:
@@ -110,6 +121,11 @@ def _early_detail(score: HeldOutScore) -> str:
 def has_curve(state: State) -> bool:
     """Whether there are enough scores for a curve."""
     return sum(map(len, exams(state))) >= FEW
+
+
+def company(state: State) -> tuple[PeerInfo, ...]:
+    """The peers that the brief `company_words` count."""
+    return state.connected if state.phase in HALTED_PHASES or not state.members else state.members
 
 
 def company_words(state: State, *, brief: bool = False) -> str:

@@ -91,7 +91,7 @@ def _first_climb(state: State) -> NextStep:
     button = tr("Watch it try")
     if state.test is not None and not chart_series.scores(state):
         words = tr("It shows where your model begins, so that you see what training adds.")
-        return NextStep(tr("What this test is for"), words, tr("See the steps of a round"), "live")
+        return NextStep(tr("Why a test first"), words, tr("See the steps of a round"), "live")
     if state.ready.prompt_form.why == "starter" or any(
         answer.reason == UNTAGGED for card in state.cards if card.mine for answer in card.completions
     ):
