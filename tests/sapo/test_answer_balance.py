@@ -132,3 +132,19 @@ def test_a_group_without_a_right_answer_teaches_none(balance):
         balance.record(group_with("Friday", reward=0.5), "p")
     assert balance.allows(group_with("Friday"), "p")
     assert balance.allows(group_with("Friday", reward=0.5), "p")
+
+
+def test_what_was_taught_is_remembered_by_another_one(balance):
+    for i, party in enumerate(("10.0.0.0", b"o" * 38) * 20):
+        balance.record(group_with(DAYS[i % 7], i), party)
+    balance.record(group_with("Friday"), b"o" * 38)
+    other = balance_of(DAYS * 36)
+    other.record(group_with("Sunday"), "someone else")
+    other.restore(balance.state())
+    assert other.state() == balance.state()
+    for i in range(300):  # beyond the windows
+        group, party = group_with("Friday", 100 + i), ("10.0.0.0", b"o" * 38)[i % 2]
+        assert other.allows(group, party) == balance.allows(group, party)
+        other.record(group, party)
+        balance.record(group, party)
+    assert other.state() == balance.state()

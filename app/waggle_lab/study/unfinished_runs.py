@@ -21,7 +21,7 @@ from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
 from waggle.models.storage import checkpoint
 from waggle.practice.results import Key
-from waggle.practice.trial import Trial
+from waggle.practice.trial import ARRAYS, STATE, Trial
 
 PREFIX, WRITING, HEADER = "unfinished-", ".writing", "run.json"
 
@@ -119,7 +119,8 @@ class UnfinishedRuns:
         if newest is None:
             raise CheckpointError("it is not there")
         try:
-            checkpoint.require_seal(newest)
+            if checkpoint.require_seal(newest) != {HEADER, STATE, ARRAYS}:
+                raise CheckpointError("it is incomplete")
             saved = msgspec.json.decode((newest / HEADER).read_bytes(), type=SavedRun)
             if (saved.key, saved.source) != (key, self.source):
                 raise CheckpointError("it belongs to another run")
