@@ -221,7 +221,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     ]
     assert offer_terms(replace(SMALL, licence="cc-by-4.0")) == "CC-BY-4.0"
     assert offer_size(replace(SMALL, weights=1_235_000_000)).startswith("1.2 billion parameters")
-    assert offer_size(replace(SMALL, weights=0, bytes=0)) == "Its size is not known yet"
+    assert offer_size(replace(SMALL, weights=0, bytes=0)) == "Size not known yet"
     tell(window, replace(LISTED, models=(STARTER, replace(QWEN, name="bees/small"))))
     assert [card.offer.name for card in page._too_large.cards] == ["bees/large"], "what is here is not suggested"
     try:
@@ -430,7 +430,7 @@ def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) ->
     tell(window, FRESH)
     cards = (*page._suggested.cards, *page._too_large.cards)
     lines = {card.offer.title: card._fit for card in cards}
-    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory. Waggle may use 7.6 GB."
+    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory; Waggle may use 7.6 GB"
     assert lines["SmolLM3 3B"].property("tone") == "soft"
     assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour or more, 6.0 of 7.6 GB of memory"
     chips = {card.offer.title: card._chip.accessibleName() for card in cards}
@@ -473,9 +473,8 @@ def test_a_model_with_a_licence_leads_to_its_page(models: Models, monkeypatch: p
 def test_a_token_goes_into_the_keychain_and_the_model_is_tried_again(models: Models, keychain: Path, qtbot: QtBot) -> None:
     window, page, sent = models
     steps = steps_after_refusal(window, page)
-    assert steps._go.text() == "Try again"
     steps._token.setText(" hf_secret ")
-    assert (steps._go.text(), steps._token.displayText()) == ("Save and try again", "\N{BLACK CIRCLE}" * 11)
+    assert (steps._go.text(), steps._token.displayText()) == ("Continue", "\N{BLACK CIRCLE}" * 11)
     known = len(sent)
     steps._go.click()
     assert steps._token.text() == "", "nobody sees it again"
