@@ -35,7 +35,9 @@ def _command(theme: Theme) -> QWidget:
 
 def _step(theme: Theme, words: str, act: Button) -> QWidget:
     """What to do, and directly behind it the button for it."""
-    return StretchRow((text(theme, words, "body", wrap=True), 0), (act, 0), (QWidget(), 1), gap=16)
+    label = text(theme, words, "body", wrap=True)
+    label.setMaximumWidth(label.fontMetrics().horizontalAdvance(words) + 1)
+    return StretchRow((label, 1000), (act, 0), (QWidget(), 1), gap=16)
 
 
 class LicenceSteps(QWidget):

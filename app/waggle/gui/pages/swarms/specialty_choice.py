@@ -123,8 +123,8 @@ class _Columns(QListView):
 
     def _room(self) -> int:
         """The width in pixels within which Qt wraps: beside a scroll bar that may be needed."""
-        bar = 0 if self._is_whole else self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent, None, self)
-        return self.maximumViewportSize().width() - bar
+        bar = 0 if self._is_whole else self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent, None, self.verticalScrollBar())
+        return self.maximumViewportSize().width() - bar - 1  # what ends at the very edge wraps, too
 
 
 class SpecialtyChoice(QWidget):
