@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -429,16 +430,21 @@ def test_the_closest_difficulty_is_taken() -> None:
     assert [closest_level(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
-@pytest.mark.parametrize("size", [(1024, 600), (1440, 900), (2560, 1440)])
-def test_the_form_scrolls_as_a_whole_or_in_its_list_but_not_in_both(page: Page, size: tuple[int, int]) -> None:
-    window, swarms, _ = page
-    every = tuple(
+def every_offer() -> tuple[SpecialtyOffer, ...]:
+    """What the engine offers."""
+    return tuple(
         SpecialtyOffer(
             dataset=each.dataset, title=each.title, topic=each.topic,
             samples={name: level.sample for name, level in each.levels.items()},
         )
         for each in catalogue_entries()
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(1024, 600), (1440, 900), (2560, 1440)])
+def test_the_form_scrolls_as_a_whole_or_in_its_list_but_not_in_both(page: Page, size: tuple[int, int]) -> None:
+    window, swarms, _ = page
+    every = every_offer()
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=every))
     swarms.show_form()
     window.resize(*size)
@@ -451,6 +457,21 @@ def test_the_form_scrolls_as_a_whole_or_in_its_list_but_not_in_both(page: Page, 
         screenshot_when_still(window)
         lines = {choice.visualRect(choice.model().index(place, 0)).y() for place in range(len(every))}
         assert len(lines) <= len(every) / 2 + 1, "in columns"
+
+
+def test_the_arrow_keys_lead_to_every_specialty_of_a_form_that_scrolls_as_a_whole(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=every_offer()))
+    swarms.show_form()
+    window.resize(1024, 600)
+    screenshot_when_still(window)
+    choice = swarms._form._specialties._list
+    choice.setFocus()
+    for _ in range(choice.model().rowCount()):
+        QTest.keyClick(choice, Qt.Key.Key_Down)
+    row = choice.visualRect(choice.currentIndex())
+    assert choice.viewport().visibleRegion().contains(row.center())
+    assert choice.currentIndex().row() > choice.model().rowCount() // 2
 
 
 def test_what_is_typed_is_set_in_code_type_and_what_is_asked_for_is_not(page: Page, theme: Theme) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QLineEdit,
     QListView,
+    QScrollArea,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -98,6 +99,16 @@ class _Columns(QListView):
         self.setVerticalScrollBarPolicy(bars.ScrollBarAlwaysOff if whole else bars.ScrollBarAsNeeded)
         self.fit()
 
+    def scrollTo(self, index: Index, hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible) -> None:
+        """In its whole height, scroll the area around it, as for the arrow keys."""
+        super().scrollTo(index, hint)
+        area = self.parentWidget()
+        while area is not None and not isinstance(area, QScrollArea):
+            area = area.parentWidget()
+        if self._is_whole and area is not None and (content := area.widget()) is not None:
+            middle = self.viewport().mapTo(content, self.visualRect(index).center())
+            area.ensureVisible(middle.x(), middle.y(), 0, self.sizeHintForRow(0))
+
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.minimumHeight())
 
@@ -123,7 +134,7 @@ class _Columns(QListView):
 
     def _room(self) -> int:
         """The width in pixels within which Qt wraps: beside a scroll bar that may be needed."""
-        bar = 0 if self._is_whole else self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent, None, self.verticalScrollBar())
+        bar = 0 if self._is_whole else self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent, None, self)
         return self.maximumViewportSize().width() - bar - 1  # what ends at the very edge wraps, too
 
 
