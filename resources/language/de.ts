@@ -155,6 +155,7 @@
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
+<message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ Antworten/h, %2 von %3 GB RAM</translation></message>
 <message><source>%1, %2 W each</source><translation>%1, je %2 W</translation></message>
 <message><source>%1, %2 W each, at %3% of the time</source><translation>%1, je %2 W, zu %3 % der Zeit</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, eine neue Frage, die auch andere annehmen</translation></message>
@@ -295,7 +296,6 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten/h oder mehr, %2 von %3 GB RAM</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>

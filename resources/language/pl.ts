@@ -155,6 +155,7 @@
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>Trening %1 w %2 gubiłby poprawki.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
+<message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
 <message><source>%1, %2 W each</source><translation>%1, po %2 W</translation></message>
 <message><source>%1, %2 W each, at %3% of the time</source><translation>%1, po %2 W, przez %3 % czasu</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, nowe pytanie, które przyjmują też inni</translation></message>
@@ -295,7 +296,6 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi/godz. lub więcej, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>

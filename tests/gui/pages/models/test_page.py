@@ -210,7 +210,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     window, page, _ = models
     small, large = offer_card(page, "bees/small"), offer_card(page, "bees/large")
     assert (small._chip._content[0], large._chip._content[0]) == ("Fits", "Too large")
-    assert small._fit.text() == "About 40 answers an hour or more, 3.1 of 8.0 GB of memory"
+    assert small._fit.text() == "40+ answers an hour, 3.1 of 8.0 GB of memory"
     assert (buttons(small)[0].isEnabled(), buttons(large)[0].isEnabled()) == (True, False)
     assert buttons(large)[0].toolTip() == "This model does not fit: it needs 300.5 GB."
     assert offer_size(SMALL).split("  ·  ") == ["135 million parameters", "273 MB to download"]
@@ -358,7 +358,7 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"), {})
     card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), {}, "", "")
-    assert card._fit.text() == "About 40 answers an hour or more, 3.1 of 8.0 GB of memory"
+    assert card._fit.text() == "40+ answers an hour, 3.1 of 8.0 GB of memory"
     words = "Fits: about 40 answers an hour or more, 3.1 of 8.0 GB of memory. Weights are many. More."
     assert card._fit.toolTip() == words
     card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), {}, "", "")
@@ -432,7 +432,7 @@ def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) ->
     lines = {card.offer.title: card._fit for card in cards}
     assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory; Waggle may use 7.6 GB"
     assert lines["SmolLM3 3B"].property("tone") == "soft"
-    assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour or more, 6.0 of 7.6 GB of memory"
+    assert lines["Qwen3 0.6B"].text() == "560+ answers an hour, 6.0 of 7.6 GB of memory"
     chips = {card.offer.title: card._chip.accessibleName() for card in cards}
     assert (chips["Qwen3 0.6B"], chips["SmolLM2 135M"]) == ("Fits, saving memory", "Fits")
 

@@ -71,7 +71,7 @@ def _short_fit(fit: Message) -> str:
     """Speed and memory, or the memory that lacks; empty for a sentence that has no shorter form."""
     match (fit.id, fit.values):
         case words, _ if words == FITS:
-            return tr(Message("About %1 answers an hour or more, %2 of %3 GB of memory", *fit.values))
+            return tr(Message("%1+ answers an hour, %2 of %3 GB of memory", *fit.values))
         case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
             may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
             return tr(Message("Needs %1 GB of memory; Waggle may use %2 GB", needed, Figure(may, 1)))
