@@ -302,7 +302,7 @@ def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     assert page._model_cards[2]._act.text() == "Train this one", "the other one is as before"
     tell(window, replace(coming, stage="ended"))
-    assert page._model_cards[1]._fit.text().startswith("About 40")
+    assert page._model_cards[1]._fit.text().startswith("40+ answers")
 
 
 def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:
