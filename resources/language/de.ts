@@ -155,6 +155,7 @@
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
+<message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ Antworten/h, %2 von %3 GB RAM</translation></message>
 <message><source>%1, %2 W each</source><translation>%1, je %2 W</translation></message>
 <message><source>%1, %2 W each, at %3% of the time</source><translation>%1, je %2 W, zu %3 % der Zeit</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, eine neue Frage, die auch andere annehmen</translation></message>
@@ -245,7 +246,6 @@
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
 <message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Die Engine läuft auf einem anderen Computer. Führe dies dort in einem Terminal aus, und füge ein Zugriffstoken dieses Kontos ein:</translation></message>
 <message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 Tokens für den Starter. Bei anderen Modellen misst Waggle, wie viele ihre Antworten brauchen.</translation></message>
-<message><source>25 holds for the starter alone: other models are then tested by time.</source><translation>25 gilt nur für den Starter: Andere Modelle werden dann nach Zeit geprüft.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8, oder weniger, wenn eine Runde länger als zwei Minuten dauern würde.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
@@ -264,10 +264,10 @@
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
-<message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
+<message><source>A good first model: it follows simple instructions.</source><translation>Ein gutes erstes Modell: Es folgt einfachen Anweisungen.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Ein großes Modell zu lesen dauert, vor allem beim ersten Mal.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Eine Zeile auf Start und Modelle, die du ausblenden kannst.</translation></message>
-<message><source>A little reward for a wrong answer that can be read, so that a model learns to mark its answers.</source><translation>Ein kleiner Lohn für falsche Antworten, die lesbar sind: So lernt ein Modell, Antworten zu kennzeichnen.</translation></message>
+<message><source>A little reward for a wrong answer in its tags, so that a model learns to use them.</source><translation>Ein kleiner Lohn für falsche Antworten, die in ihren Tags stehen: So lernt ein Modell, sie zu benutzen.</translation></message>
 <message><source>A made-up name and a public key</source><translation>Ein erfundener Name und ein öffentlicher Schlüssel</translation></message>
 <message><source>A model from a folder</source><translation>Ein Modell aus einem Ordner</translation></message>
 <message><source>A name has 60 characters, a hint %1.</source><translation>Ein Name hat 60 Zeichen, ein Hinweis %1.</translation></message>
@@ -296,7 +296,6 @@
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
-<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Etwa %1 Antworten/h oder mehr, %2 von %3 GB RAM</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Nimm sie auf https://huggingface.co/%1 an, und gib Waggle dann mit `waggle token` ein Token von dir.</translation></message>
@@ -337,7 +336,7 @@
 <message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
-<message><source>All weights, if memory allows</source><translation>Alle Gewichte, wenn der Speicher reicht</translation></message>
+<message><source>All weights, if memory allows</source><translation>Alle, wenn der Speicher reicht</translation></message>
 <message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
@@ -468,7 +467,7 @@
 <message><source>Check</source><translation>Prüfen</translation></message>
 <message><source>Check `model.folder` in the settings, or remove it to use the starter.</source><translation>Prüfe `model.folder` in den Optionen, oder entferne es für den Starter.</translation></message>
 <message><source>Check `swarm.charter` in the settings.</source><translation>Prüfe `swarm.charter` in den Optionen.</translation></message>
-<message><source>Check a backup</source><translation>Eine Sicherung prüfen</translation></message>
+<message><source>Check a backup</source><translation>Sicherung prüfen</translation></message>
 <message><source>Check for updates</source><translation>Nach Updates suchen</translation></message>
 <message><source>Check its name, and who owns it.</source><translation>Prüfe den Namen, und wem sie gehört.</translation></message>
 <message><source>Check its name; for a private one, give Waggle a token with `waggle token`.</source><translation>Prüfe seinen Namen; für ein privates gib Waggle mit `waggle token` ein Token.</translation></message>
@@ -526,7 +525,6 @@
 <message><source>Choose the model in MLX's 4-bit form, or set model.training to lora.</source><translation>Wähle das Modell in der 4-Bit-Form von MLX, oder setze model.training auf lora.</translation></message>
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wähle das Modell selbst oder einen Commit davon.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wähle das Modell, aus dem es gemacht ist.</translation></message>
-<message><source>Choose the swarm in which your model trains.</source><translation>Wähle den Schwarm, in dem dein Modell trainiert.</translation></message>
 <message><source>Chosen hours</source><translation>Gewählte Stunden</translation></message>
 <message><source>Clear</source><translation>Leeren</translation></message>
 <message><source>Clear the search</source><translation>Suche leeren</translation></message>
@@ -558,7 +556,7 @@
 <message><source>Comparing numbers</source><translation>Zahlen vergleichen</translation></message>
 <message><source>Computers that train on the same questions and share their answers.</source><translation>Computer, die mit denselben Fragen trainieren und ihre Antworten teilen.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Computer, die mit dir trainieren, stehen hier</translation></message>
-<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Computer, die zuerst nach anderen gefragt werden (Seeds). Durch Kommas getrennt.</translation></message>
+<message><source>Computers to ask first for others. Separated by commas.</source><translation>Computer, die zuerst nach anderen gefragt werden. Durch Kommas getrennt.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
@@ -741,6 +739,7 @@
 <message><source>For saved states and models. At the limit, the oldest are deleted, but never the newest good state.</source><translation>Für gespeicherte Stände und Modelle. An der Grenze werden die ältesten gelöscht, nie aber der neueste gute Stand.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Für jemanden, der helfen kann. Namen, Adressen, Peers und Ordner sind ausgelassen; lies ihn zuerst.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Für die Runden von jetzt an.</translation></message>
+<message><source>For the starter. Other models are tested by time, unless you change this.</source><translation>Gilt für den Starter. Andere Modelle werden nach Zeit geprüft, wenn du nichts änderst.</translation></message>
 <message><source>For your account on this computer.</source><translation>Für dein Konto auf diesem Computer.</translation></message>
 <message><source>Forget</source><translation>Vergessen</translation></message>
 <message><source>Forget %1</source><translation>%1 vergessen</translation></message>
@@ -749,7 +748,7 @@
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account needed</source><translation>Gratis-Konto nötig</translation></message>
+<message><source>Free account</source><translation>Gratis-Konto</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -951,7 +950,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
-<message><source>Its size is not known yet</source><translation>Die Größe ist noch nicht bekannt</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
@@ -1131,12 +1129,11 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB of memory. Waggle may use %2 GB.</source><translation>Braucht %1 GB RAM. Waggle darf %2 GB nutzen.</translation></message>
+<message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Braucht %1 GB RAM; Waggle darf %2 GB nutzen</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
 <message><source>Never connect directly: everything goes through a gateway.</source><translation>Nie direkt verbinden: Alles läuft über ein Gateway.</translation></message>
-<message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
@@ -1347,10 +1344,9 @@
 <message><source>Power and heat</source><translation>Strom und Wärme</translation></message>
 <message><source>Power function</source><translation>Potenzen</translation></message>
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
-<message><source>Preparing the code: a few seconds.</source><translation>Der Code entsteht: einige Sekunden.</translation></message>
-<message><source>Preparing the link</source><translation>Der Link entsteht</translation></message>
+<message><source>Preparing the link: a few seconds.</source><translation>Der Link wird vorbereitet: ein paar Sekunden.</translation></message>
 <message><source>Preparing the model</source><translation>Modell wird vorbereitet</translation></message>
-<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
+<message><source>Press Invite on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
 <message><source>Price of a kWh</source><translation>Preis einer kWh</translation></message>
@@ -1360,6 +1356,7 @@
 <message><source>Private</source><translation>Privat</translation></message>
 <message><source>Private, with easy questions, short rounds and a page for the projector.</source><translation>Privat, mit leichten Fragen, kurzen Runden und einer Seite für den Beamer.</translation></message>
 <message><source>Private: only with your invite</source><translation>Privat: nur mit deiner Einladung</translation></message>
+<message><source>Probably this one: you joined it yourself.</source><translation>Wahrscheinlich dieser: Du bist ihm selbst beigetreten.</translation></message>
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Prozessor</translation></message>
 <message><source>Processor cores</source><translation>Prozessorkerne</translation></message>
@@ -1421,7 +1418,7 @@
 <message><source>Restarting</source><translation>Startet neu</translation></message>
 <message><source>Restore an identity</source><translation>Identität wiederherstellen</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
-<message><source>Restore or move here</source><translation>Wiederherstellen oder hierher umziehen</translation></message>
+<message><source>Restore or move here</source><translation>Hier wiederherstellen</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
@@ -1463,7 +1460,6 @@
 <message><source>Saturday</source><translation>Samstag</translation></message>
 <message><source>Save</source><translation>Speichern</translation></message>
 <message><source>Save a share card</source><translation>Eine Karte zum Teilen speichern</translation></message>
-<message><source>Save and try again</source><translation>Speichern und erneut versuchen</translation></message>
 <message><source>Save as a file</source><translation>Als Datei speichern</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Speichere sie als UTF-8, oder benenne sie um.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Speichere sie als UTF-8.</translation></message>
@@ -1550,6 +1546,7 @@
 <message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
+<message><source>Size not known yet</source><translation>Größe noch unbekannt</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
 <message><source>Sleep</source><translation>Ruhezustand</translation></message>
 <message><source>Small language models</source><translation>Kleine Sprachmodelle</translation></message>
@@ -1606,6 +1603,7 @@
 <message><source>Stay here</source><translation>Bleiben hier</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation>Geschlossen in der Menüleiste bleiben</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Geschlossen im Infobereich bleiben</translation></message>
+<message><source>Stays here</source><translation>Bleibt hier</translation></message>
 <message><source>Step %1 of %2</source><translation>Schritt %1 von %2</translation></message>
 <message><source>Steps a round</source><translation>Schritte je Runde</translation></message>
 <message><source>Stop</source><translation>Stopp</translation></message>
@@ -1780,7 +1778,7 @@
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Die Grenze von %1 kB/s lässt Antworten von Peers und deine eigenen warten.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Der Link enthält den Schlüssel dieses privaten Schwarms: Wer ihn hat, kann beitreten, und er lässt sich nicht zurücknehmen. Um jemanden auszuschließen, lege einen neuen Schwarm an.</translation></message>
 <message><source>The link is ready: copy it, or save it as a file.</source><translation>Der Link ist fertig: Kopiere ihn oder sichere ihn als Datei.</translation></message>
-<message><source>The link works while this computer, or another one it names, is on.</source><translation>Der Link gilt, solange dieser Computer oder ein anderer, den er nennt, läuft.</translation></message>
+<message><source>The link works as long as this computer, or another one listed in it, is on.</source><translation>Der Link gilt, solange dieser Computer oder ein anderer, der darin steht, eingeschaltet ist.</translation></message>
 <message><source>The list of audited specialties cannot be read.</source><translation>Die Liste der geprüften Fachgebiete lässt sich nicht lesen.</translation></message>
 <message><source>The list of specialties cannot be read.</source><translation>Die Liste der Fachgebiete lässt sich nicht lesen.</translation></message>
 <message><source>The list of swarms %1 cannot be read: %2.</source><translation>Die Liste der Schwärme %1 lässt sich nicht lesen: %2.</translation></message>
@@ -2125,7 +2123,8 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst.</translation></message>
-<message><source>Waggle checks first whether it fits.</source><translation>Waggle prüft zuerst, ob es passt.</translation></message>
+<message><source>Waggle cannot tell which swarm you were in: choose where your model trains.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst: Wähle, wo dein Modell trainiert.</translation></message>
+<message><source>Waggle checks first whether it fits</source><translation>Waggle prüft zuerst, ob es passt</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>
@@ -2143,7 +2142,7 @@
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle geht durch Web-Proxys (HTTP), nicht durch SOCKS: Wähle einen solchen oder keinen.</translation></message>
 <message><source>Waggle is going there; your model comes along.</source><translation>Waggle wechselt dorthin; dein Modell kommt mit.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
-<message><source>Waggle is starting.</source><translation>Waggle startet.</translation></message>
+<message><source>Waggle is starting; your swarms appear in a few seconds.</source><translation>Waggle startet; deine Schwärme erscheinen in ein paar Sekunden.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
@@ -2217,7 +2216,6 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>Was dort gelernt wurde, ergibt Antworten, die keine Zahlen sind.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Was mitgeschrieben wurde, für jemanden, der hilft.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>Was zu sehen war, bleibt bis zum nächsten Wettlauf hier.</translation></message>
-<message><source>What you answer on Try it may teach other models. Everybody can read it, labelled as human.</source><translation>Was du unter „Probieren“ antwortest, kann andere Modelle etwas lehren. Alle können es lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
@@ -2338,6 +2336,7 @@
 <message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
+<message><source>Your answers on Try it may teach other models. Everybody can read them, labelled as human.</source><translation>Deine Antworten unter „Probieren“ können andere Modelle etwas lehren. Alle können sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Dein Computer hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
@@ -2347,7 +2346,7 @@
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Auch dein Schlüssel ist gewählt: Ohne Sicherung kann niemand je wieder du sein.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Dein Schlüssel. Ohne ihn oder eine Sicherung kann niemand wieder du sein.</translation></message>
 <message><source>Your message</source><translation>Deine Nachricht</translation></message>
-<message><source>Your model answers a short exam every ten minutes at most, and others see and mark its answers.</source><translation>Dein Modell beantwortet höchstens alle zehn Minuten eine kurze Prüfung; andere sehen und bewerten seine Antworten.</translation></message>
+<message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Dein Modell beantwortet höchstens alle zehn Minuten eine kurze Prüfung; andere sehen und bewerten seine Antworten.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Dein Modell beantwortet gerade fünf davon; ein großes braucht Minuten. Du musst nicht warten.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Dein Modell beantwortet kleine Rätsel, jedes auf acht Arten; Waggle prüft, welche stimmen.</translation></message>
 <message><source>Your model did not try them.</source><translation>Dein Modell hat sie nicht versucht.</translation></message>
@@ -2392,7 +2391,6 @@
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Deine Optionen von vorher sind in %1; alles ist eingestellt wie bei der Auslieferung.</translation></message>
-<message><source>Your swarms appear here in a few seconds.</source><translation>Deine Schwärme erscheinen hier in ein paar Sekunden.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>Deine Woche hat keine Stunde dafür.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Deine Woche lässt diese Stunde aus.</translation></message>
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
@@ -2466,6 +2464,7 @@
 <message><source>done</source><translation>erledigt</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
+<message><source>empty so far</source><translation>bisher leer</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>

@@ -155,6 +155,7 @@
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>Trening %1 w %2 gubiłby poprawki.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
+<message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
 <message><source>%1, %2 W each</source><translation>%1, po %2 W</translation></message>
 <message><source>%1, %2 W each, at %3% of the time</source><translation>%1, po %2 W, przez %3 % czasu</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, nowe pytanie, które przyjmują też inni</translation></message>
@@ -245,7 +246,6 @@
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
 <message><source>2. The engine runs on another computer. Run this in a terminal there, and paste an access token of that account:</source><translation>2. Silnik działa na innym komputerze. Uruchom tam to polecenie w terminalu i wklej token dostępu tego konta:</translation></message>
 <message><source>24 tokens for the starter. For other models, Waggle measures what their answers need.</source><translation>24 tokeny dla startera. Przy innych modelach Waggle mierzy, ilu potrzebują ich odpowiedzi.</translation></message>
-<message><source>25 holds for the starter alone: other models are then tested by time.</source><translation>25 dotyczy tylko startera: inne modele są wtedy sprawdzane co pewien czas.</translation></message>
 <message><source>8, or fewer if a round would take over two minutes.</source><translation>8 lub mniej, jeśli runda trwałaby ponad dwie minuty.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -264,10 +264,10 @@
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Pierwsze nowe pytania: %1; pasmo błędu</translation></message>
 <message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
-<message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
+<message><source>A good first model: it follows simple instructions.</source><translation>Dobry pierwszy model: wykonuje proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
-<message><source>A little reward for a wrong answer that can be read, so that a model learns to mark its answers.</source><translation>Mała nagroda za błędną, ale czytelną odpowiedź: dzięki niej model uczy się oznaczać odpowiedzi.</translation></message>
+<message><source>A little reward for a wrong answer in its tags, so that a model learns to use them.</source><translation>Mała nagroda za błędną odpowiedź w znacznikach: dzięki niej model uczy się ich używać.</translation></message>
 <message><source>A made-up name and a public key</source><translation>Zmyślone imię i klucz publiczny</translation></message>
 <message><source>A model from a folder</source><translation>Model z folderu</translation></message>
 <message><source>A name has 60 characters, a hint %1.</source><translation>Nazwa może mieć 60 znaków, a wskazówka %1.</translation></message>
@@ -296,7 +296,6 @@
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
 <message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
-<message><source>About %1 answers an hour or more, %2 of %3 GB of memory</source><translation>Ok. %1 odpowiedzi/godz. lub więcej, %2 z %3 GB pamięci</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
 <message><source>Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.</source><translation>Zaakceptuj ją na https://huggingface.co/%1, a potem przekaż Waggle swój token poleceniem `waggle token`.</translation></message>
@@ -526,7 +525,6 @@
 <message><source>Choose the model in MLX's 4-bit form, or set model.training to lora.</source><translation>Wybierz model w 4-bitowej postaci MLX albo ustaw model.training na lora.</translation></message>
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wybierz sam model albo jego commit.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wybierz model, z którego powstał.</translation></message>
-<message><source>Choose the swarm in which your model trains.</source><translation>Wybierz rój, w którym trenuje Twój model.</translation></message>
 <message><source>Chosen hours</source><translation>Wybrane godziny</translation></message>
 <message><source>Clear</source><translation>Wyczyść</translation></message>
 <message><source>Clear the search</source><translation>Wyczyść wyszukiwanie</translation></message>
@@ -558,7 +556,7 @@
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
 <message><source>Computers that train on the same questions and share their answers.</source><translation>Komputery, które trenują na tych samych pytaniach i dzielą się odpowiedziami.</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Tu pojawią się komputery, które trenują z Tobą</translation></message>
-<message><source>Computers to ask first for others (seeds). Separated by commas.</source><translation>Komputery pytane najpierw o inne (seedy). Oddzielone przecinkami.</translation></message>
+<message><source>Computers to ask first for others. Separated by commas.</source><translation>Komputery pytane najpierw o inne. Oddzielone przecinkami.</translation></message>
 <message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
@@ -741,6 +739,7 @@
 <message><source>For saved states and models. At the limit, the oldest are deleted, but never the newest good state.</source><translation>Na zapisane stany i modele. Po osiągnięciu limitu usuwane są najstarsze, ale nigdy najnowszy dobry stan.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Dla kogoś, kto może pomóc. Pominięto nazwy, adresy, peery i foldery; najpierw go przeczytaj.</translation></message>
 <message><source>For the rounds from now on.</source><translation>Dla rund od teraz.</translation></message>
+<message><source>For the starter. Other models are tested by time, unless you change this.</source><translation>Dotyczy startera. Inne modele są sprawdzane co pewien czas, chyba że to zmienisz.</translation></message>
 <message><source>For your account on this computer.</source><translation>Dla Twojego konta na tym komputerze.</translation></message>
 <message><source>Forget</source><translation>Zapomnij</translation></message>
 <message><source>Forget %1</source><translation>Zapomnij %1</translation></message>
@@ -749,7 +748,7 @@
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Free account needed</source><translation>Bezpłatne konto</translation></message>
+<message><source>Free account</source><translation>Darmowe konto</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
@@ -951,7 +950,6 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. Utwórz go na nowo i wyślij członkom nowe zaproszenie.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
-<message><source>Its size is not known yet</source><translation>Rozmiar nie jest jeszcze znany</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
@@ -1131,12 +1129,11 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB of memory. Waggle may use %2 GB.</source><translation>Potrzebuje %1 GB pamięci. Waggle może użyć %2 GB.</translation></message>
+<message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Wymaga %1 GB pamięci; Waggle może użyć %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never connect directly: everything goes through a gateway.</source><translation>Bez połączeń bezpośrednich: wszystko idzie przez bramę.</translation></message>
-<message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
@@ -1347,10 +1344,9 @@
 <message><source>Power and heat</source><translation>Prąd i ciepło</translation></message>
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
 <message><source>Precision</source><translation>Precyzja</translation></message>
-<message><source>Preparing the code: a few seconds.</source><translation>Przygotowanie kodu: kilka sekund.</translation></message>
-<message><source>Preparing the link</source><translation>Przygotowanie linku</translation></message>
+<message><source>Preparing the link: a few seconds.</source><translation>Przygotowywanie linku: kilka sekund.</translation></message>
 <message><source>Preparing the model</source><translation>Przygotowanie modelu</translation></message>
-<message><source>Press Invite someone on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś kogoś”. Wyślij link albo daj zeskanować kod.</translation></message>
+<message><source>Press Invite on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
@@ -1360,6 +1356,7 @@
 <message><source>Private</source><translation>Prywatny</translation></message>
 <message><source>Private, with easy questions, short rounds and a page for the projector.</source><translation>Prywatny, z łatwymi pytaniami, krótkimi rundami i stroną na rzutnik.</translation></message>
 <message><source>Private: only with your invite</source><translation>Prywatny: tylko z Twoim zaproszeniem</translation></message>
+<message><source>Probably this one: you joined it yourself.</source><translation>Prawdopodobnie ten: dołączenie do niego było Twoim wyborem.</translation></message>
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Procesor</translation></message>
 <message><source>Processor cores</source><translation>Rdzenie procesora</translation></message>
@@ -1463,7 +1460,6 @@
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
 <message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
-<message><source>Save and try again</source><translation>Zapisz i spróbuj ponownie</translation></message>
 <message><source>Save as a file</source><translation>Zapisz jako plik</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Zapisz go jako UTF-8 albo zmień mu nazwę.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Zapisz go jako UTF-8.</translation></message>
@@ -1550,6 +1546,7 @@
 <message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
+<message><source>Size not known yet</source><translation>Rozmiar jeszcze nieznany</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
 <message><source>Sleep</source><translation>Usypianie</translation></message>
 <message><source>Small language models</source><translation>Małe modele językowe</translation></message>
@@ -1606,6 +1603,7 @@
 <message><source>Stay here</source><translation>Zostają tutaj</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation>Po zamknięciu zostań na pasku menu</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Po zamknięciu zostań w zasobniku</translation></message>
+<message><source>Stays here</source><translation>Zostaje tutaj</translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
 <message><source>Steps a round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
@@ -1780,7 +1778,7 @@
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Przez limit %1 kB/s odpowiedzi peerów i Twoje muszą czekać.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Link zawiera klucz tego prywatnego roju: kto go ma, może dołączyć, i nie da się tego cofnąć. Aby kogoś wykluczyć, utwórz nowy rój.</translation></message>
 <message><source>The link is ready: copy it, or save it as a file.</source><translation>Link jest gotowy: skopiuj go albo zapisz jako plik.</translation></message>
-<message><source>The link works while this computer, or another one it names, is on.</source><translation>Link działa, dopóki włączony jest ten komputer lub inny, który link wskazuje.</translation></message>
+<message><source>The link works as long as this computer, or another one listed in it, is on.</source><translation>Link działa, dopóki ten komputer lub inny w nim wymieniony jest włączony.</translation></message>
 <message><source>The list of audited specialties cannot be read.</source><translation>Nie można odczytać listy sprawdzonych specjalności.</translation></message>
 <message><source>The list of specialties cannot be read.</source><translation>Nie można odczytać listy specjalności.</translation></message>
 <message><source>The list of swarms %1 cannot be read: %2.</source><translation>Nie można odczytać listy rojów %1: %2.</translation></message>
@@ -2125,7 +2123,8 @@
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
 <message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle nie wie, w jakim roju byłeś.</translation></message>
-<message><source>Waggle checks first whether it fits.</source><translation>Waggle najpierw sprawdzi, czy się zmieści.</translation></message>
+<message><source>Waggle cannot tell which swarm you were in: choose where your model trains.</source><translation>Waggle nie wie, w którym roju był Twój model: wybierz, gdzie ma trenować.</translation></message>
+<message><source>Waggle checks first whether it fits</source><translation>Waggle najpierw sprawdzi, czy się zmieści</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>
@@ -2143,7 +2142,7 @@
 <message><source>Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.</source><translation>Waggle działa przez serwery proxy WWW (HTTP), a nie przez SOCKS: wybierz taki albo żaden.</translation></message>
 <message><source>Waggle is going there; your model comes along.</source><translation>Waggle tam przechodzi; Twój model idzie razem.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
-<message><source>Waggle is starting.</source><translation>Waggle się uruchamia.</translation></message>
+<message><source>Waggle is starting; your swarms appear in a few seconds.</source><translation>Waggle się uruchamia; Twoje roje pojawią się za kilka sekund.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
@@ -2217,7 +2216,6 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>To, czego się tam nauczono, daje odpowiedzi, które nie są liczbami.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Wpisy logu, dla kogoś, kto pomaga.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>To, co już widać, zostanie tu do następnego wyścigu.</translation></message>
-<message><source>What you answer on Try it may teach other models. Everybody can read it, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
@@ -2338,6 +2336,7 @@
 <message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
+<message><source>Your answers on Try it may teach other models. Everybody can read them, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Twój komputer zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
@@ -2347,7 +2346,7 @@
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Wybrano też Twój klucz: bez kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Twój klucz. Bez niego lub jego kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your message</source><translation>Twoja wiadomość</translation></message>
-<message><source>Your model answers a short exam every ten minutes at most, and others see and mark its answers.</source><translation>Twój model najwyżej co dziesięć minut zdaje krótki egzamin, a inni widzą i oceniają jego odpowiedzi.</translation></message>
+<message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Twój model najwyżej co dziesięć minut zdaje krótki egzamin, a inni widzą i oceniają jego odpowiedzi.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Twój model odpowiada teraz na pięć z nich; duży potrzebuje kilku minut. Nie musisz czekać.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Twój model odpowiada na małe zagadki, na każdą ośmioma sposobami; Waggle sprawdza, co jest poprawne.</translation></message>
 <message><source>Your model did not try them.</source><translation>Twój model ich nie próbował.</translation></message>
@@ -2392,7 +2391,6 @@
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>
 <message><source>Your settings of before are in %1; all is set as it ships.</source><translation>Twoje poprzednie ustawienia są w %1; wszystko ma teraz wartości fabryczne.</translation></message>
-<message><source>Your swarms appear here in a few seconds.</source><translation>Twoje roje pojawią się tu za kilka sekund.</translation></message>
 <message><source>Your week has no hour for it.</source><translation>W Twoim tygodniu nie ma na to godziny.</translation></message>
 <message><source>Your week leaves this hour out.</source><translation>Twój tydzień pomija tę godzinę.</translation></message>
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
@@ -2466,6 +2464,7 @@
 <message><source>done</source><translation>gotowe</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
+<message><source>empty so far</source><translation>na razie pusty</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>

@@ -612,7 +612,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
     assert "Training does not wait for peers" not in texts["peers"]
-    assert "Your swarms appear here in a few seconds." in texts["swarms"]
+    assert "Waggle is starting; your swarms appear in a few seconds" in texts["swarms"]
 
 
 def test_the_rounds_of_before_are_awaited(story: list[AnyEvent]) -> None:

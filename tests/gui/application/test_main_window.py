@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
@@ -505,6 +506,19 @@ def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(
     assert not way.isVisible(), "there is no problem any more"
 
 
+@pytest.mark.parametrize("width", [1024, 1440, 1700, 2560])
+def test_the_content_of_every_page_begins_at_the_same_place(window_told: TellWindow, written: list[AnyEvent], width: int) -> None:
+    window = window_told(written, width, 1000)
+    begins = set()
+    for page in PAGES:
+        window.show_page(page)
+        screenshot_when_still(window)
+        arranged = window.pages[page]._arranged
+        assert arranged is not None
+        begins.add(arranged[0])
+    assert len(begins) == 1
+
+
 def test_a_long_word_in_the_rail_keeps_its_beginning(theme: Theme, qapp: QApplication) -> None:
     button = RailButton(theme, "settings", "Einstellungen")
     button.set_compact(True)
@@ -598,6 +612,10 @@ def test_the_rail_says_how_it_is_used_and_a_page_its_keys(window_told: TellWindo
     rail = window_told(story).rail
     assert rail.accessibleName() == "Pages; arrow keys go up and down"
     assert (rail._buttons["live"].accessibleName(), rail._buttons["live"].accessibleDescription()) == ("Live", "Ctrl+2")
+    for page, button in rail._buttons.items():
+        interface = QAccessible.queryAccessibleInterface(button)
+        assert interface.role() == QAccessible.Role.RadioButton, "one of several"
+        assert bool(interface.state().checked) == (page == "home")
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(

@@ -75,7 +75,7 @@ def before_joining(
         lines.append(f"Answers not verified: {UNCHECKED}")
     if swarm.model_hint:
         lines.append(f"Recommended model: {' '.join(swarm.model_hint.split())}")
-    lines += [f"You will share: {SHARED}", f"Never leaves: {STAYS}", PRIVATE if swarm.private else OPEN]
+    lines += [f"You will share: {SHARED}", f"Stays here: {STAYS}", PRIVATE if swarm.private else OPEN]
     if swarm.private:
         lines.append(name_words(swarm.member_name if name is None else name))
     if present is not None and present.private and not swarm.private and not solo:

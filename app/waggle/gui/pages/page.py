@@ -5,21 +5,18 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.pages.context import PageContext
-from waggle.gui.widgets.layout import WIDE, WIDEST, WIDEST_WIDE
+from waggle.gui.widgets.layout import WIDE, WIDEST
 from waggle.protocol.state import State
 
 
 class Page(QWidget):
-    """One page of the window: shows a State while it is visible, in a usual and a compact form.
-
-    A page that `spreads` has a `wide` form, too, for the room that large screens have.
+    """One page of the window: shows a State while it is visible, in a usual, a compact and a `wide` form.
 
     `commanded` carries a command for the engine whose answer nobody awaits, `notice_posted` the words and icon of a notice (see
     `StatusBar.show_notice`).
     """
 
-    spreads = False
-    wide_from, widest_wide = WIDE, WIDEST_WIDE  # pixels of width: of the wide form at least, and of its content at most
+    wide_from = WIDE  # pixels of width of the wide form at least
     commanded = Signal(object)
     notice_posted = Signal(str, str)
 
@@ -70,12 +67,10 @@ class Page(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Limit the width of the content; the rest goes to the sides."""
-        tight, self.wide = self.is_tight(), self.spreads and self.width() >= self.theme.px(self.wide_from)
+        """Limit the width of the content, which begins at the same place on all pages; the rest goes to the sides."""
+        tight, self.wide = self.is_tight(), self.width() >= self.theme.px(self.wide_from)
         gap = 12 if tight else self.theme.space["base"]
-        edge = max(
-            20 if self.compact else self.theme.space["page"], (self.width() - (self.widest_wide if self.wide else WIDEST)) // 2
-        )
+        edge = max(20 if self.compact else self.theme.space["page"], (self.width() - WIDEST) // 2)
         if self._arranged != (edge, gap, self.compact, tight, self.wide):
             self._arranged = (edge, gap, self.compact, tight, self.wide)
             self.arrange(edge, gap)

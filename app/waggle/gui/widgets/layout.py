@@ -18,8 +18,7 @@ Piece = QWidget | QLayout | int | None  # an int is a fixed space in pixels, Non
 Part = Piece | tuple[QWidget | QLayout, int]  # with a stretch factor
 Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
-WIDEST = 1200  # pixels: the content of a page is not wider
-WIDE, WIDEST_WIDE = 1560, 1840  # pixels: a page that is at least this wide uses more, and at most how much
+WIDE, WIDEST = 1560, 1840  # pixels: of a page in its wide form at least, and of the content of any page at most
 UNLIMITED = (1 << 24) - 1  # pixels: Qt's greatest width and height of a widget
 FLUSH = -5  # pixels before a link at the start of a line: aligns its word with the text above, and leaves its focus ring outside
 

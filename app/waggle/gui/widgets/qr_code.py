@@ -20,7 +20,7 @@ class QrCode(PaintedWidget):
 
     def __init__(self, theme: Theme, side: int, name: str) -> None:
         super().__init__(theme, QSize(side, side), name)
-        self._side, self._words, self._waiting = side, "", ""
+        self._side, self._words = side, ""
         self._modules: tuple[tuple[bool, ...], ...] = ()
 
     def show_words(self, words: str) -> None:
@@ -29,13 +29,6 @@ class QrCode(PaintedWidget):
             count = len(self._modules) + 2 * QUIET
             side = max(self._side, LEAST * count) if self._modules else self._side
             self.setFixedSize(side, side)
-            self.update()
-
-    def show_waiting(self, why: str) -> None:
-        """Why there is no link, in the outline."""
-        if why != self._waiting:
-            self._waiting = why
-            self.setAccessibleDescription(why)
             self.update()
 
     @property
@@ -60,7 +53,7 @@ class QrCode(PaintedWidget):
                     painter.drawRect(QRectF(edge + x * step, edge + y * step, step, step))
 
     def _draw_outline(self, painter: QPainter, place: QRectF) -> None:
-        """The three squares by which a code is known, and why it is not here, in the middle."""
+        """The three squares by which a code is known."""
         painter.setBrush(self.theme.colour("sunken"))
         painter.drawRoundedRect(place, 8, 8)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -74,7 +67,3 @@ class QrCode(PaintedWidget):
             painter.setPen(pen)
             painter.drawRect(square.adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2))
             painter.fillRect(square.adjusted(2 * thick, 2 * thick, -2 * thick, -2 * thick), self.theme.colour("border"))
-        painter.setPen(self.theme.colour("text_soft"))
-        painter.setFont(self.theme.font("small"))
-        within = place.adjusted(inset, inset + side, -inset, -inset - side)
-        painter.drawText(within, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self._waiting)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from gui.answers import refuse
@@ -116,10 +117,12 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window._store.take(KnownSwarms(swarms=(ANNAS,), seq=9, at=7.0))
     window.redraw()
     swarms = window.pages.of(SwarmsPage)
-    assert swarms._line.words() == "Choose the swarm in which your model trains"
+    assert swarms._line.words() == "Waggle cannot tell which swarm you were in: choose where your model trains"
     assert (swarms._alone.isVisible(), swarms._ask_others.isVisible()) == (True, False)
     (go,) = (button for button in swarms._list.findChildren(Button) if button.text() == "Train in Anna's home")
     assert go.property("kind") == "primary"
+    sentences = [label.text() for label in swarms._list.findChildren(QLabel)]
+    assert sentences.count("Probably this one: you joined it yourself.") == 1
     swarms._alone.click()
     assert [command.values for command in sent if isinstance(command, ChangeSettings)] == [{"swarm.solo": True}] * 2
     swarms.join_view.preview_known(ANNAS.charter)

@@ -210,7 +210,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     window, page, _ = models
     small, large = offer_card(page, "bees/small"), offer_card(page, "bees/large")
     assert (small._chip._content[0], large._chip._content[0]) == ("Fits", "Too large")
-    assert small._fit.text() == "About 40 answers an hour or more, 3.1 of 8.0 GB of memory"
+    assert small._fit.text() == "40+ answers an hour, 3.1 of 8.0 GB of memory"
     assert (buttons(small)[0].isEnabled(), buttons(large)[0].isEnabled()) == (True, False)
     assert buttons(large)[0].toolTip() == "This model does not fit: it needs 300.5 GB."
     assert offer_size(SMALL).split("  ·  ") == ["135 million parameters", "273 MB to download"]
@@ -221,7 +221,7 @@ def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(
     ]
     assert offer_terms(replace(SMALL, licence="cc-by-4.0")) == "CC-BY-4.0"
     assert offer_size(replace(SMALL, weights=1_235_000_000)).startswith("1.2 billion parameters")
-    assert offer_size(replace(SMALL, weights=0, bytes=0)) == "Its size is not known yet"
+    assert offer_size(replace(SMALL, weights=0, bytes=0)) == "Size not known yet"
     tell(window, replace(LISTED, models=(STARTER, replace(QWEN, name="bees/small"))))
     assert [card.offer.name for card in page._too_large.cards] == ["bees/large"], "what is here is not suggested"
     try:
@@ -302,7 +302,7 @@ def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     assert page._model_cards[2]._act.text() == "Train this one", "the other one is as before"
     tell(window, replace(coming, stage="ended"))
-    assert page._model_cards[1]._fit.text().startswith("About 40")
+    assert page._model_cards[1]._fit.text().startswith("40+ answers")
 
 
 def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:
@@ -358,7 +358,7 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"), {})
     card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), {}, "", "")
-    assert card._fit.text() == "About 40 answers an hour or more, 3.1 of 8.0 GB of memory"
+    assert card._fit.text() == "40+ answers an hour, 3.1 of 8.0 GB of memory"
     words = "Fits: about 40 answers an hour or more, 3.1 of 8.0 GB of memory. Weights are many. More."
     assert card._fit.toolTip() == words
     card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), {}, "", "")
@@ -430,9 +430,9 @@ def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) ->
     tell(window, FRESH)
     cards = (*page._suggested.cards, *page._too_large.cards)
     lines = {card.offer.title: card._fit for card in cards}
-    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory. Waggle may use 7.6 GB."
+    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory; Waggle may use 7.6 GB"
     assert lines["SmolLM3 3B"].property("tone") == "soft"
-    assert lines["Qwen3 0.6B"].text() == "About 560 answers an hour or more, 6.0 of 7.6 GB of memory"
+    assert lines["Qwen3 0.6B"].text() == "560+ answers an hour, 6.0 of 7.6 GB of memory"
     chips = {card.offer.title: card._chip.accessibleName() for card in cards}
     assert (chips["Qwen3 0.6B"], chips["SmolLM2 135M"]) == ("Fits, saving memory", "Fits")
 
@@ -473,9 +473,8 @@ def test_a_model_with_a_licence_leads_to_its_page(models: Models, monkeypatch: p
 def test_a_token_goes_into_the_keychain_and_the_model_is_tried_again(models: Models, keychain: Path, qtbot: QtBot) -> None:
     window, page, sent = models
     steps = steps_after_refusal(window, page)
-    assert steps._go.text() == "Try again"
     steps._token.setText(" hf_secret ")
-    assert (steps._go.text(), steps._token.displayText()) == ("Save and try again", "\N{BLACK CIRCLE}" * 11)
+    assert (steps._go.text(), steps._token.displayText()) == ("Continue", "\N{BLACK CIRCLE}" * 11)
     known = len(sent)
     steps._go.click()
     assert steps._token.text() == "", "nobody sees it again"

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -429,14 +430,66 @@ def test_the_closest_difficulty_is_taken() -> None:
     assert [closest_level(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
+def every_offer() -> tuple[SpecialtyOffer, ...]:
+    """What the engine offers."""
+    return tuple(
+        SpecialtyOffer(
+            dataset=each.dataset, title=each.title, topic=each.topic,
+            samples={name: level.sample for name, level in each.levels.items()},
+        )
+        for each in catalogue_entries()
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(1024, 600), (1440, 900), (2560, 1440)])
+def test_the_form_scrolls_as_a_whole_or_in_its_list_but_not_in_both(page: Page, size: tuple[int, int]) -> None:
+    window, swarms, _ = page
+    every = every_offer()
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=every))
+    swarms.show_form()
+    window.resize(*size)
+    screenshot_when_still(window)
+    form, choice = swarms._form, swarms._form._specialties._list
+    bars = [area.verticalScrollBar().isVisible() for area in (form._area, choice)]
+    assert bars == {(1024, 600): [True, False], (1440, 900): [False, True], (2560, 1440): [False, False]}[size]
+    for width in range(size[0], size[0] + 4):  # where the columns fill the list exactly, too
+        window.resize(width, size[1])
+        screenshot_when_still(window)
+        lines = {choice.visualRect(choice.model().index(place, 0)).y() for place in range(len(every))}
+        assert len(lines) <= len(every) / 2 + 1, "in columns"
+
+
+def test_the_arrow_keys_lead_to_every_specialty_of_a_form_that_scrolls_as_a_whole(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=every_offer()))
+    swarms.show_form()
+    window.resize(1024, 600)
+    screenshot_when_still(window)
+    choice = swarms._form._specialties._list
+    choice.setFocus()
+    for _ in range(choice.model().rowCount()):
+        QTest.keyClick(choice, Qt.Key.Key_Down)
+    row = choice.visualRect(choice.currentIndex())
+    assert choice.viewport().visibleRegion().contains(row.center())
+    assert choice.currentIndex().row() > choice.model().rowCount() // 2
+
+
+def test_what_is_typed_is_set_in_code_type_and_what_is_asked_for_is_not(page: Page, theme: Theme) -> None:
+    field = page[1].join_view._link
+    assert field.font().family() == theme.font("body").family()
+    field.setText("waggle://join?x")
+    assert field.font().family() == theme.font("mono").family()
+    field.clear()
+    assert field.font().family() == theme.font("body").family()
+
+
 def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
     window, swarms, sent = page
     swarms._ask_others.click()
     assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
     tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
     assert swarms._invite_view._link == ""
-    assert swarms._invite_view._field.placeholderText() == "Preparing the link"
-    assert swarms._invite_view._code.accessibleDescription() == "Preparing the code: a few seconds."
+    assert swarms._invite_view._field.placeholderText() == "Preparing the link: a few seconds."
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
     swarms._invite_view._copy.click()
     assert qapp.clipboard().text() == LINK
@@ -455,7 +508,7 @@ def test_whoever_listens_hears_that_the_link_is_made_and_ready(page: Page, annou
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
     tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."))
     assert announcements == [
-        "Invite someone to First light. Preparing the link.",
+        "Invite someone to First light. Preparing the link: a few seconds.",
         "Invite someone to First light. The link is ready: copy it, or save it as a file. Its QR code is on the screen.",
     ]
     assert swarms._invite_view._field.placeholderText() == "", "it would be read out behind the link"

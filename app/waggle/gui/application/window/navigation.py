@@ -2,12 +2,20 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QButtonGroup,
+    QFrame,
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionButton,
+    QStylePainter,
+)
 
 from waggle.gui.i18n.formatting import plural, size, tr
-from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.pages import PAGES
 from waggle.gui.state import shortcuts
@@ -15,7 +23,7 @@ from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row, set_visible
+from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.figures import speed
@@ -30,11 +38,17 @@ APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
 
-class RailButton(QToolButton):
-    """A page's icon and name; in the compact form the name stands under the icon."""
+class RailButton(QPushButton):
+    """A page's icon and name; in the compact form the name stands under the icon.
+
+    Not a tool button, which Qt would draw in both forms: a screen reader calls those check boxes.
+    """
 
     def __init__(self, theme: Theme, icon: str, words: str, keys: str = "") -> None:
         super().__init__()
+        self.setCheckable(True)
+        self.setAutoExclusive(True)  # a screen reader calls it one of several
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._theme, self._icon, self._words, self._compact, self._bare = theme, icon, words, False, False
         self._keys = keys
         self.setAccessibleName(words)
@@ -71,13 +85,27 @@ class RailButton(QToolButton):
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
         label = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
         self.setText(label)
-        under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
-        self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         is_cut = label != self._words or self._bare
         set_tip(self, f"{self._words}  {self._keys}".strip() if self._keys or is_cut else "")
         self.setAccessibleDescription(self._keys)  # without it, Qt gives a screen reader the tooltip, which says the name again
         self.setIcon(self._theme.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """In the compact form the style draws the ground only."""
+        if not self._compact:
+            super().paintEvent(event)
+            return
+        option, painter = QStyleOptionButton(), QStylePainter(self)
+        self.initStyleOption(option)
+        option.text, option.icon = "", QIcon()
+        painter.drawControl(QStyle.ControlElement.CE_PushButton, option)
+        side, line = self.iconSize().height(), 0 if self._bare else self.fontMetrics().height()
+        top = (self.height() - side - line) // 2
+        self.icon().paint(painter, (self.width() - side) // 2, top, side, side)
+        if line:
+            painter.setPen(self._theme.colour("text" if self.isChecked() else "text_soft"))
+            painter.drawText(QRect(0, top + side, self.width(), line), Qt.AlignmentFlag.AlignCenter, self.text())
 
 
 class NavigationRail(QFrame):
@@ -97,7 +125,6 @@ class NavigationRail(QFrame):
         for place, (page, entry) in enumerate(PAGES.items(), 1):
             keys = shortcuts.native_text(shortcuts.page(place))
             self._buttons[page] = button = RailButton(theme, entry.icon or page, tr(entry.title), keys)
-            button.setCheckable(True)
             button.clicked.connect(self._chooser(page))
             group.addButton(button)
         above = [button for page, button in self._buttons.items() if not PAGES[page].at_foot]
@@ -163,7 +190,7 @@ class StatusBar(QFrame):
 
     The figures are one label: whenever a widget appears or disappears, Qt lays the whole window out again.
 
-    On Home, which says the sentence itself, it is hidden while there are no figures.
+    Home says the sentence itself.
 
     `home_wanted`: go to Home, which shows what to do about a problem and the whole text of a warning that is cut here.
     """
@@ -184,7 +211,6 @@ class StatusBar(QFrame):
         self._figures = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = self._problem = False
-        self._has_content = True  # besides a notice and a mark
         self._page, self._warning = "home", ""
         self._sentence = as_widget(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
@@ -201,16 +227,12 @@ class StatusBar(QFrame):
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
         self._figures.setVisible(not words)
-        self._show_or_hide()
         self._show_sentence()
         self._show_way_home()
 
     def _show_sentence(self) -> None:
         """Home says the sentence itself, and a notice takes its place."""
         self._sentence.setVisible(self._page != "home" and self._notice.isHidden())
-
-    def _show_or_hide(self) -> None:
-        set_visible(self, self._has_content or not (self._notice.isHidden() and self._mark.isHidden()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -231,7 +253,6 @@ class StatusBar(QFrame):
         """Label an unusual run, such as a replay; empty removes the label."""
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
-        self._show_or_hide()
 
     def show_service(self, service: bool) -> None:
         """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
@@ -257,8 +278,6 @@ class StatusBar(QFrame):
         if page == "home":  # which says it
             words_shown = ("", *words_shown[1:])
         known = [words for words in words_shown if words]
-        self._has_content = page != "home" or bool(known) or (bool(state.rounds) and state.phase not in RESTING)
-        self._show_or_hide()
         self._figures.say(APART.join(known[:1] if self._compact else known))
 
 

@@ -15,7 +15,7 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
-HIGHEST, WIDEST = 18.0, 1.25  # pixels from one weekday to the next at most, and how many times that between weeks
+HIGHEST, WIDEST = 18.0, 1.9  # pixels from one weekday to the next at most, and how many times that between weeks
 HEAD = 20  # pixels for the months, before text scaling
 SIDE = 38  # pixels for the weekdays, before text scaling
 LEVELS = (0.22, 0.45, 0.7, 1.0)
@@ -73,7 +73,7 @@ class HeatMap(PaintedWidget):
         return QSize(self._side + WEEKS * 16, self._head + WEEKDAYS * 18)
 
     def _across(self) -> float:
-        """The pixels from one week to the next: as wide as there is room, but not much wider than high."""
+        """The pixels from one week to the next: as wide as there is room, but not twice as wide as high."""
         return min(WIDEST * HIGHEST, (self.width() - self._side) / WEEKS)
 
     def _step(self) -> float:

@@ -60,7 +60,7 @@ ANSWERS = (
     (later("What leaves my computer?"), SHARED),
     (
         later("How do I invite somebody?"),
-        later("Press Invite someone on Peers or Swarms. Send the link, or let them scan the code."),
+        later("Press Invite on Peers or Swarms. Send the link, or let them scan the code."),
     ),
     (later("Why is it slow?"), later("It takes only a part of the processor. You choose how much in Settings, under How much.")),
 )
@@ -292,7 +292,7 @@ class ReportCard(QFrame):
 class HelpPage(Page):
     """Help: explanations, the self-test, the log and the problem report."""
 
-    spreads = True
+    wide_from = 1400
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

@@ -40,8 +40,7 @@ UNEVEN = 40  # the last cards of two columns whose heights differ by no more tha
 class HomePage(Page):
     """The status strip, and cards in two columns; in the wide form in three, and in the vast one with a larger first column."""
 
-    spreads = True
-    wide_from, widest_wide = 1400, 2160
+    wide_from = 1400
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

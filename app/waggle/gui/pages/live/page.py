@@ -32,8 +32,6 @@ STAGE, ALL_ANSWERS, NOTHING = range(3)  # the views; a person chooses between th
 class LivePage(Page):
     """For watching: its only command starts an engine that failed."""
 
-    spreads = True
-
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme

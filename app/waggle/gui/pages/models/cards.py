@@ -94,7 +94,7 @@ class OfferCard(QFrame):
         self.setProperty("kind", "card")
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
-        account = text(theme, tr("Free account needed"), "small", "soft")
+        account = text(theme, tr("Free account"), "small", "soft")
         gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), account, gap=6))
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()

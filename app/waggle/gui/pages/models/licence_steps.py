@@ -15,22 +15,29 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.controls.inputs import CodeField
 from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.text import say_in, text
 
 COMMAND = "waggle token"
+TOKEN_WIDE = 440  # pixels of the field for a token, at a text size of 100%
 
 
 def _command(theme: Theme) -> QWidget:
     """The command that asks for a token, and a button that copies it."""
-    command = TextField(theme, tr("The command"))
-    command.setFont(theme.font("mono"))
+    command = CodeField(theme, tr("The command"))
     command.setReadOnly(True)
     command.setText(COMMAND)
     copy = CopyButton(theme, tr("Copy"))
     copy.offer(COMMAND)
     return StretchRow((command, 1), (copy, 0))
+
+
+def _step(theme: Theme, words: str, act: Button) -> QWidget:
+    """What to do, and directly behind it the button for it."""
+    label = text(theme, words, "body", wrap=True)
+    label.setMaximumWidth(label.fontMetrics().horizontalAdvance(words) + 1)
+    return StretchRow((label, 1000), (act, 0), (QWidget(), 1), gap=16)
 
 
 class LicenceSteps(QWidget):
@@ -59,9 +66,9 @@ class LicenceSteps(QWidget):
         self._token.setAccessibleName(tr("Access token"))
         self._token.setPlaceholderText(tr("Access token"))
         self._token.setFixedHeight(theme.size["control"])
-        self._token.textChanged.connect(self._show_act)
         self._token.returnPressed.connect(self._act)
-        self._go = Button(theme, "", "primary")
+        self._token.setMaximumWidth(theme.px(TOKEN_WIDE))
+        self._go = Button(theme, tr("Continue"), "primary")
         self._go.clicked.connect(self._act)
         self._complaint = text(theme, "", "small", "bad", wrap=True)
         self._complaint.hide()
@@ -76,9 +83,9 @@ class LicenceSteps(QWidget):
             about.hide()
         self.setLayout(
             column(
-                StretchRow((text(theme, accept, "body", wrap=True), 1), (page, 0)),
-                StretchRow((text(theme, paste, "body", wrap=True), 1), (make, 0)),
-                StretchRow((self._token, 1), (self._go, 0)) if here else _command(theme),
+                _step(theme, accept, page),
+                _step(theme, paste, make),
+                StretchRow((self._token, 1), (self._go, 0), (QWidget(), 0)) if here else _command(theme),
                 self._complaint,
                 about,
                 gap=8,
@@ -92,7 +99,6 @@ class LicenceSteps(QWidget):
         self._show_act()
 
     def _show_act(self) -> None:
-        self._go.say(tr("Save and try again") if self._token.text() else tr("Try again"))
         self._go.setEnabled(not self._why_not and not self._storing)
         self._go.setToolTip(self._why_not)
 

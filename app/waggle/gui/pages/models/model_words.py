@@ -17,7 +17,7 @@ LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
 NEEDS_LICENCE = "%1 is given only to those who accepted its licence."
 REFUSED = "The hub refuses %1 to your token."
-UNCHECKED = later("Waggle checks first whether it fits.")
+UNCHECKED = later("Waggle checks first whether it fits")
 BILLION, MILLION = 1_000_000_000, 1_000_000
 
 
@@ -71,10 +71,10 @@ def _short_fit(fit: Message) -> str:
     """Speed and memory, or the memory that lacks; empty for a sentence that has no shorter form."""
     match (fit.id, fit.values):
         case words, _ if words == FITS:
-            return tr(Message("About %1 answers an hour or more, %2 of %3 GB of memory", *fit.values))
+            return tr(Message("%1+ answers an hour, %2 of %3 GB of memory", *fit.values))
         case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
             may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
-            return tr(Message("Needs %1 GB of memory. Waggle may use %2 GB.", needed, Figure(may, 1)))
+            return tr(Message("Needs %1 GB of memory; Waggle may use %2 GB", needed, Figure(may, 1)))
     return ""
 
 
@@ -108,7 +108,7 @@ def offer_size(offer: ModelOffer) -> str:
         facts.append(tr("%1 million parameters").replace("%1", figure(max(1, round(offer.weights / MILLION)))))
     if offer.bytes:
         facts.append(tr("%1 to download").replace("%1", size(offer.bytes)))
-    return APART.join(facts) or tr("Its size is not known yet")
+    return APART.join(facts) or tr("Size not known yet")
 
 
 def offer_terms(offer: ModelOffer) -> str:

@@ -197,8 +197,6 @@ class Legend(QWidget):
 class PeersPage(Page):
     """Picture, reach, table and the chosen peer; without the table before any peer was met."""
 
-    spreads = True
-
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme

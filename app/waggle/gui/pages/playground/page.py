@@ -22,8 +22,6 @@ QUESTION, CHAT, RACE = range(len(PARTS))
 class PlaygroundPage(Page):
     """Shows one of its three views. A race goes on while others are shown, and says how it ended."""
 
-    spreads = True
-
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme

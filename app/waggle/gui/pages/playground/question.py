@@ -6,7 +6,7 @@ import random
 from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from waggle.core.errors import EngineError, NoEngine
 from waggle.gui.coroutines import start
@@ -19,6 +19,7 @@ from waggle.gui.state.story.tries import TAGS
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.controls.inputs import CodeField
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
@@ -112,12 +113,9 @@ class QuestionView(QWidget):
         self._blank = frame("well", column())  # in its place, before there is one
         self._blank.setFixedHeight(theme.px(BLANK))
         self._about = ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft")
-        self._mine = QLineEdit()
-        self._mine.textChanged.connect(self._set_type)
-        self._mine.setAccessibleName(tr("Your own answer"))
+        self._mine = CodeField(theme, tr("Your own answer"))
         self._mine.setPlaceholderText(tr("Your answer first, if you like. It stays on this computer."))
         self._mine.setMaxLength(500)
-        self._mine.setFixedHeight(theme.size["control"])
         self._mine.returnPressed.connect(self._ask)
         self._go = Button(theme, tr("Ask the model"), "primary")
         self._go.clicked.connect(self._ask)
@@ -137,7 +135,6 @@ class QuestionView(QWidget):
         self.setLayout(column(asking, self._answers, self._before, None, gap=12))
         for part in (self._question, self._answers, self._message):
             part.hide()
-        self._set_type("")
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
@@ -183,10 +180,6 @@ class QuestionView(QWidget):
         self._recorded = True
         self._about.say(tr(NO_MODEL))
         self.show_state(self._state)
-
-    def _set_type(self, words: str) -> None:
-        """What is typed stands in code type, as the answers; the hint before it does not."""
-        self._mine.setFont(self._theme.font("mono" if words else "body"))
 
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)

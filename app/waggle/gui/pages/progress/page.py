@@ -115,8 +115,6 @@ def _has_rounds_coming(state: State) -> bool:
 class ProgressPage(Page):
     """Creates its charts when it is first shown, so that pyqtgraph is not imported before."""
 
-    spreads = True
-
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme

@@ -34,7 +34,7 @@ SECTION_OF = {setting.key: section.name for section in SECTIONS for setting in s
 class SettingsPage(Page):
     """All settings, a section at a time; each section is built when it is first shown."""
 
-    spreads = True
+    wide_from = 1400
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

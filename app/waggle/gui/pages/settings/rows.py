@@ -206,10 +206,10 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("What you share"), (
         Setting("swarm.solo", later("Train alone"), later("Nothing is sent and nothing received."), Toggle()),
         Setting("swarm.my_answers", later("Your own answers"),
-            later("What you answer on Try it may teach other models. Everybody can read it, labelled as human."),
+            later("Your answers on Try it may teach other models. Everybody can read them, labelled as human."),
             Options((("ask", later("Ask me the first time")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
         Setting("swarm.leaderboard", later("Compare models"),
-            later("Your model answers a short exam every ten minutes at most, and others see and mark its answers."), Toggle()),
+            later("Your model answers a short exam every ten minutes at most, and others see and grade its answers."), Toggle()),
     )),
     Group(later("How computers find each other"), (
         Setting("swarm.lan", later("Find computers nearby"),
@@ -234,7 +234,7 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("Connection details"), (
         Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
             Range(minimum=0, maximum=65535, zero=later("Automatic"))),
-        Setting("swarm.seeds", later("Starting points"), later("Computers to ask first for others (seeds). Separated by commas."),
+        Setting("swarm.seeds", later("Starting points"), later("Computers to ask first for others. Separated by commas."),
             TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
         Setting("swarm.gateways", later("Gateways"),
             later("For networks that only let the web through. Separated by commas."),
@@ -285,7 +285,7 @@ LEARNING = Section("learning", later("Learning and tests"), (
             later("Which examples of peers your model learns from, and how strongly."),
             Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
         Setting("learning.form_pay", later("Credit for the answer tags"),
-            later("A little reward for a wrong answer that can be read, so that a model learns to mark its answers."),
+            later("A little reward for a wrong answer in its tags, so that a model learns to use them."),
             Options((("auto", later("Except for the starter")), ("on", later("Always")), ("off", later("Never"))))),
         Setting("learning.learning_rate", later("Learning rate"), later("Of one step. Too high a rate ruins a model."),
             Options(((0.0, later("As usual for the model")), *((rate, f"{rate:g}") for rate in LEARNING_RATES))),
@@ -300,7 +300,7 @@ LEARNING = Section("learning", later("Learning and tests"), (
     )),
     Group(later("Tests"), (
         Setting("learning.held_out_every", later("Rounds between two tests"),
-            later("25 holds for the starter alone: other models are then tested by time."),
+            later("For the starter. Other models are tested by time, unless you change this."),
             Range(minimum=1, maximum=10_000)),
         Setting("learning.held_out_questions", later("Questions of a test"),
             later("For each specialty. More make the score more certain, and the test longer."), Range(minimum=1, maximum=200)),

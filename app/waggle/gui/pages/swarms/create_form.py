@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit, QSizePolicy
 
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import Task, start
@@ -13,7 +14,7 @@ from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.containers.responsive_row import StretchRow
+from waggle.gui.widgets.containers.responsive_row import EvenRow, ResponsiveRow
 from waggle.gui.widgets.containers.scroll_anchor import show_in_view
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
@@ -26,6 +27,7 @@ from waggle.protocol.state import SPECIALTIES, State
 from waggle.protocol.text.swarm_text import CLASS_NAMES, CLASS_PAGE
 
 NAME, HINT = 60, 80  # characters, as in a charter
+LOW = 560  # pixels at a text size of 100%: a lower form scrolls as a whole
 FROM_WAGGLE, OWN = range(2)  # tabs
 CLASS_ASKS = later(
     "It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the "
@@ -45,6 +47,7 @@ class CreateSwarmForm(QFrame):
     def __init__(self, theme: Theme, client: EngineClient, host: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "card")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._theme, self._client = theme, client
         self._answer: asyncio.Future[SwarmCreated] | None = None  # that is awaited
         self._creating: Task | None = None
@@ -80,22 +83,24 @@ class CreateSwarmForm(QFrame):
         self._update_form()
 
     def _new_layout(self, no: Button) -> QBoxLayout:
+        """What it is called above, in two columns; below, what it asks, in the whole width."""
         theme = self._theme
-        name = text(theme, tr("Name"), "label")
-        name.setFixedHeight(self._tabs.height())  # so that both columns begin on one line
-        left_column = column(
-            name, 2, self._name, 4,
-            text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
-            text(theme, tr("People join only through your link, and a link cannot be taken back."), "caption", "faint",
-                 wrap=True),
-            4, self._for_class, self._class_in_short, self._class_words, 10, self._specialties.sample_box, None, gap=6,
-        )  # fmt: skip
-        head = StretchRow((self._asks, 1), (self._tabs, 0))
-        right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
+        model = text(theme, tr("Recommended model (optional)"), "label")
+        once = text(theme, tr("People join only through your link, and a link cannot be taken back."), "caption", "faint",
+                    wrap=True)  # fmt: skip
+        about = EvenRow(
+            as_widget(column(text(theme, tr("Name"), "label"), self._name, 6, self._private, once, None, gap=4)),
+            as_widget(
+                column(model, self._hint, 6, self._for_class, self._class_in_short, self._class_words, None, gap=4),
+            ),
+        )
+        about.set_gap(28)
+        head = ResponsiveRow(self._asks, self._tabs)
+        head.set_gap(12)
+        self._asking = column(about, 6, head, (self._specialties, 1), (self._own, 1), gap=8, margins=edges(0, 0, 6, 0))
         foot = row((self._count, 1), no, self._create, gap=8, margins=edges(0, 0, 6, 0))
         title = text(theme, tr("Create a swarm"), "title")
-        asks = StretchRow((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
-        self._area = ScrollArea(column((asks, 1), margins=edges(0, 0, 6, 0)), "surface")  # so that Create stays in sight
+        self._area = ScrollArea(self._asking, "surface")  # so that Create stays in sight
         self._area.setMinimumHeight(theme.px(220))
         return column(title, 4, (self._area, 1), self._problem, foot, gap=8, margins=edges(24, 18, 18, 18))
 
@@ -107,6 +112,20 @@ class CreateSwarmForm(QFrame):
         edit.setMaxLength(longest)
         edit.setFixedHeight(self._theme.size["control"])
         return edit
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little height, the whole form scrolls, and not the list in it, too."""
+        super().resizeEvent(event)
+        self._specialties.set_whole(self.height() < self._theme.px(LOW))
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """No higher than what it asks needs."""
+        hint = super().sizeHint()
+        height = self._asking.sizeHint().height() - self._area.sizeHint().height()
+        if not self._specialties.isHidden():
+            height += self._specialties.height_in_view() - self._specialties.sizeHint().height()
+        return QSize(hint.width(), hint.height() + height)
 
     def show_state(self, state: State) -> None:
         if state.swarms is not None:
@@ -164,9 +183,9 @@ class CreateSwarmForm(QFrame):
 
     def _show_tab(self, tab: int) -> None:
         self._tabs.mark(tab)
-        for part in (self._specialties, self._specialties.sample_box):
-            part.setVisible(tab == FROM_WAGGLE)
+        self._specialties.setVisible(tab == FROM_WAGGLE)
         self._own.setVisible(tab == OWN)
+        self.updateGeometry()
 
     def _update_form(self) -> None:
         kinds, files = len(self._specialties.chosen()), len(self._own.new_files())
@@ -183,6 +202,7 @@ class CreateSwarmForm(QFrame):
             chosen += [plural(kinds, "%n specialty chosen", "%n specialties chosen")] if kinds else []
             self._count.say(". ".join(words for words in (", ".join(chosen), lacks) if words))
         self._create.setEnabled(not lacks and self._answer is None)
+        self.updateGeometry()
 
     def _missing_text(self, kinds: int, files: int) -> str:
         """What the form still lacks with this many specialties and files; empty: nothing."""

@@ -15,11 +15,11 @@ from waggle.gui.coroutines import Task, start
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.controls.inputs import CodeField
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted_widgets import Icon
@@ -53,7 +53,7 @@ class InviteView(QFrame):
         self._requested_for: object = None  # the ways to reach this computer when the invite was requested
         self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._code = QrCode(theme, 292, tr("The invite link as a QR code; the same link stands beside it as text"))
-        self._field = link_field(theme, tr("The invite link"))
+        self._field = CodeField(theme, tr("The invite link"))
         self._field.setReadOnly(True)
         self._near_only = text(theme, "", "small", wrap=True)
         sign = column(Icon(theme, "warn", "accent_text", 16), None)
@@ -154,13 +154,12 @@ class InviteView(QFrame):
         for button in (self._copy, self._save):
             button.setEnabled(bool(self._link))
         unavailable = why_unavailable(self._state)
-        self._code.show_waiting(unavailable or tr("Preparing the code: a few seconds."))
-        waiting = unavailable or tr("Preparing the link")
+        waiting = unavailable or tr("Preparing the link: a few seconds.")
         self._field.setPlaceholderText("" if self._link else waiting)  # screen readers say it, with a link beside it, too
         scanned = tr("Its QR code is on the screen.") if self._code.fits else ""
         ready = tr("The link is ready: copy it, or save it as a file."), scanned
         self._announce(spoken(self._title.text(), *(ready if self._link else (waiting,))))
-        still = tr("The link works while this computer, or another one it names, is on.")
+        still = tr("The link works as long as this computer, or another one listed in it, is on.")
         reach = invite.reach if invite else ""
         anywhere = as_message(reach).id == ANYWHERE
         self._reach.setText(f"{tr(reach)} {still}" if anywhere else still)

@@ -14,13 +14,13 @@ from waggle.gui.coroutines import Task, start
 from waggle.gui.engine_client import picture_invite
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import later, one_line, tr, visible
-from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
 from waggle.gui.state.inputs.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import CodeField
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import card, column, empty, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
@@ -59,7 +59,7 @@ class JoinView(QStackedWidget):
 
     def _link_card(self) -> QFrame:
         theme = self._theme
-        self._link = link_field(theme, tr("An invite link"))
+        self._link = CodeField(theme, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste the invite link, or a picture of its QR code"))
         self._link.returnPressed.connect(self._read_link)
         PastedPicture(self._link).pasted.connect(self.open_picture)

@@ -71,7 +71,7 @@ class SwarmsPage(Page):
         self._list.chosen.connect(self.join_view.preview_known)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
-            ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
+            ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1000), None)),
             ScrollArea(column(self._invite_view, None)),
         )  # fmt: skip
         for view in views:
@@ -182,11 +182,11 @@ class SwarmsPage(Page):
     def _headline(self, why_not: str) -> str:
         known_swarms = self._state.swarms
         if self._state.undecided is not None and known_swarms is not None and not why_not:
-            return tr("Choose the swarm in which your model trains.")
+            return tr("Waggle cannot tell which swarm you were in: choose where your model trains.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("Waggle is going there; your model comes along.")
         if self._state.phase == "preparing" and known_swarms is None and not self._state.waits_for_choice:
-            return tr("Waggle is starting.")
+            return tr("Waggle is starting; your swarms appear in a few seconds.")
         if why_not or known_swarms is None:
             return why_not or tr("Asking which swarms are known.")
         active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))

@@ -1,13 +1,15 @@
 """The choice among the specialties that come with Waggle: a list to tick, the difficulty, and a sample question."""
 
+import math
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSortFilterProxyModel, Qt, Signal
-from PySide6.QtGui import QPainter, QStandardItem, QStandardItemModel
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QPainter, QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLineEdit,
     QListView,
+    QScrollArea,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -20,7 +22,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.drawing import mirror_box
-from waggle.gui.widgets.layout import column, frame
+from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
@@ -32,6 +34,8 @@ TOPICS = (
 )  # fmt: skip
 OFFER = Qt.ItemDataRole.UserRole
 LONGEST_SAMPLE = 420  # characters
+SEARCH_WIDE = 360  # pixels at a text size of 100%
+COLUMN, LEAST = 250, 120  # pixels of the list at a text size of 100%: width of a column at least, and its own height
 APART = "  ·  "  # between the parts of a row
 Index = QModelIndex | QPersistentModelIndex
 
@@ -52,7 +56,12 @@ class _PaleTopics(QStyledItemDelegate):
 
     def __init__(self, theme: Theme, view: QListView) -> None:
         super().__init__(view)
-        self._theme = theme
+        self._theme, self._view = theme, view
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """As wide as the column."""
+        width = self._view.gridSize().width()
+        return QSize(width, super().sizeHint(option, index).height()) if width > 0 else super().sizeHint(option, index)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         self.initStyleOption(option, index)
@@ -72,8 +81,65 @@ class _PaleTopics(QStyledItemDelegate):
         painter.restore()
 
 
+class _Columns(QListView):
+    """A list in as many columns as fit, which scrolls, or has its whole height."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme, self._is_whole = theme, False
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(True)
+        self.setResizeMode(QListView.ResizeMode.Adjust)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumWidth(theme.px(COLUMN))
+
+    def set_whole(self, whole: bool) -> None:
+        self._is_whole = whole
+        bars = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAlwaysOff if whole else bars.ScrollBarAsNeeded)
+        self.fit()
+
+    def scrollTo(self, index: Index, hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible) -> None:
+        """In its whole height, scroll the area around it, as for the arrow keys."""
+        super().scrollTo(index, hint)
+        area = self.parentWidget()
+        while area is not None and not isinstance(area, QScrollArea):
+            area = area.parentWidget()
+        if self._is_whole and area is not None and (content := area.widget()) is not None:
+            middle = self.viewport().mapTo(content, self.visualRect(index).center())
+            area.ensureVisible(middle.x(), middle.y(), 0, self.sizeHintForRow(0))
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), self.minimumHeight())
+
+    def whole_height(self) -> int:
+        """Its height in pixels with the present columns, if it does not scroll."""
+        columns, height = self._grid()
+        return math.ceil(self.model().rowCount() / columns) * height + 2 * self.frameWidth()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
+
+    def fit(self) -> None:
+        """Share the width among the columns."""
+        columns, height = self._grid()
+        self.setGridSize(QSize(self._room() // columns, height))
+        self.setMinimumHeight(max(self._theme.px(LEAST), self.whole_height() if self._is_whole else 0))
+        self.updateGeometry()
+
+    def _grid(self) -> tuple[int, int]:
+        """How many columns there are, and the height of a line in pixels."""
+        return max(1, self._room() // self._theme.px(COLUMN)), max(1, self.sizeHintForRow(0))
+
+    def _room(self) -> int:
+        """The width in pixels within which Qt wraps: beside a scroll bar that may be needed."""
+        bar = 0 if self._is_whole else self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent, None, self)
+        return self.maximumViewportSize().width() - bar - 1  # what ends at the very edge wraps, too
+
+
 class SpecialtyChoice(QWidget):
-    """`changed`: other specialties are chosen. `sample_box` shows a question of the specialty that was looked at last."""
+    """`changed`: other specialties are chosen. Beside the list stands a question of the specialty that was looked at last."""
 
     changed = Signal()
 
@@ -88,11 +154,11 @@ class SpecialtyChoice(QWidget):
         self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "small", wrap=True)
         self._unchecked = text(theme, "", "caption", "soft", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
-        self.sample_box.setMinimumHeight(theme.px(118))
+        sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
         difficulty = text(theme, tr("Difficulty"), "small", "soft")
-        head = StretchRow((difficulty, 0), (self._level, 0), (self._filter, 1))
-        self.setLayout(column(head, (self._list, 1), gap=8))
+        head = StretchRow((difficulty, 0), (self._level, 0), (self._filter, 3), (QWidget(), 1))
+        self._lists = row((self._list, 5), (sample_box, 2), gap=12)
+        self.setLayout(column(head, (self._lists, 1), gap=8))
 
     def _make_list(self) -> None:
         self._filter = QLineEdit()
@@ -100,24 +166,30 @@ class SpecialtyChoice(QWidget):
         self._filter.setAccessibleName(tr("Find a specialty"))
         self._filter.setPlaceholderText(tr("Find a specialty"))
         self._filter.setMaxLength(40)
+        self._filter.setMaximumWidth(self._theme.px(SEARCH_WIDE))
         self._filter.setFixedHeight(self._theme.size["control"])
         self._model = QStandardItemModel(self)
         self._filtered = QSortFilterProxyModel(self)
         self._filtered.setSourceModel(self._model)
         self._filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self._filter.textChanged.connect(self._filtered.setFilterFixedString)
-        self._list = QListView()
+        self._list = _Columns(self._theme)
         self._list.setProperty("kind", "ticks")  # a row that is looked at is not ticked yet
         self._list.setModel(self._filtered)
         self._list.setFont(self._theme.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._list.setUniformItemSizes(True)
         self._list.setItemDelegate(_PaleTopics(self._theme, self._list))
-        self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
-        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
         self._model.dataChanged.connect(self._show_ticked_question)
+
+    def set_whole(self, whole: bool) -> None:
+        """Show the list in its whole height, or let it scroll."""
+        self._list.set_whole(whole)
+
+    def height_in_view(self) -> int:
+        """The height in pixels at which the list need not scroll."""
+        return self.sizeHint().height() + max(0, self._list.whole_height() - self._list.minimumHeight())
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
         """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
@@ -131,6 +203,7 @@ class SpecialtyChoice(QWidget):
             item.setData(offer, OFFER)
             self._model.appendRow(item)
         self._list.setCurrentIndex(self._filtered.index(0, 0))
+        self._list.fit()
         self.changed.emit()
 
     def chosen(self) -> list[SpecialtyOffer]:

@@ -44,7 +44,7 @@ class SwarmCard(QFrame):
     def __init__(
         self, theme: Theme, swarm: SwarmDetails, why_not: str, *, must_choose: bool = False, first: bool = False
     ) -> None:
-        """`must_choose`: the person has to choose a swarm; `first`: this one stands first among them."""
+        """`must_choose`: the person has to choose a swarm; `first`: this one is most likely the one that was trained in."""
         super().__init__()
         self._must_choose, self._first = must_choose, first
         self.setProperty("kind", "card")
@@ -63,6 +63,8 @@ class SwarmCard(QFrame):
             parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
         if swarm.active and (samples := sample_questions(theme, swarm, tr("For example"))) is not None:
             parts.append(samples)
+        if first:
+            parts.append(text(theme, tr("Probably this one: you joined it yourself."), "small", "soft", wrap=True))
         if not swarm.active:
             parts += [None, self._buttons(theme, swarm, why_not)]
         self.setLayout(column(*parts, gap=7, margins=(20, 14, 20, 14)))

@@ -57,7 +57,7 @@ class SwarmList(QWidget):
         if must_choose:
             rest.sort(key=lambda swarm: swarm.shipped)  # one that was joined is most likely the one that was trained in
         others: list[QWidget] = [
-            self._card(swarm, why_not, must_choose=must_choose, first=must_choose and place == 0)
+            self._card(swarm, why_not, must_choose=must_choose, first=must_choose and place == 0 and not swarm.shipped)
             for place, swarm in enumerate(rest)
         ]
         for swarm_card in self._active:
@@ -78,10 +78,12 @@ class SwarmList(QWidget):
         self._cards.addStretch(1)
 
     def _fill_waiting(self, state: State, gap: int) -> None:
-        """Cards without words while the swarms are on their way; else a sentence."""
-        self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
-        if state.phase not in ("problem", "stopped") and not state.waits_for_choice:
+        """Cards without words, in the shape of those to come, while the swarms are on their way; else a sentence."""
+        if state.phase in ("problem", "stopped") or state.waits_for_choice:
+            self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
+        else:
             grid = CardGrid(self._theme.px(LEAST), gap)
+            self._cards.addWidget(SkeletonCard(self._theme, lines=6))
             grid.show_cards([SkeletonCard(self._theme, lines=4) for _ in range(COMING)])
             self._cards.addWidget(grid)
 
@@ -131,6 +133,4 @@ def _waiting_text(state: State) -> str:
     """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")
-    if why_unavailable(state):
-        return tr("Your swarms appear here in a few seconds.")
     return tr("The swarms you know appear here.")

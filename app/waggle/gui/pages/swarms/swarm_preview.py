@@ -78,7 +78,7 @@ class SwarmPreviewCard(QFrame):
         if swarm.model_hint:
             parts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         shared = tr("Shared") if self._stays else tr("You will share")
-        parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
+        parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Stays here"), tr(STAYS))]
         if (own_box := stranger_questions(theme, swarm)) is not None:
             parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
         if (samples := sample_questions(theme, swarm, tr("For example"))) is not None:

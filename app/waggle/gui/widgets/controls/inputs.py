@@ -179,6 +179,21 @@ def number_text(locale: QLocale, value: float) -> str:
     return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
 
 
+class CodeField(QLineEdit):
+    """A field for what counts letter by letter, such as a link: set in code type; its hint is set as the rest of the window."""
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setAccessibleName(name)
+        self.setFixedHeight(theme.size["control"])
+        self.textChanged.connect(self._set_type)
+        self._set_type("")
+
+    def _set_type(self, words: str) -> None:
+        self.setFont(self._theme.font("mono" if words else "body"))
+
+
 class TextField(QLineEdit):
     """A line of text, or with `several` a list separated by commas."""
 
