@@ -429,8 +429,8 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(theme: Th
         (Message("Another engine is running for this folder."), "Für diesen Ordner läuft schon eine Engine."),
         (
             MemoryFit(TrainingMode("lora", "bfloat16", recompute=True, parts=4), 3_100_000_000, 3_000_000_000, 40).sentence,
-            "Passt vielleicht nicht: etwa 40 Antworten je Stunde, 3,1 von 2,5 GB Arbeitsspeicher. Adapter (LoRA) werden in "
-            "bfloat16 trainiert. Der Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
+            "Passt vielleicht nicht: etwa 40 Antworten je Stunde oder mehr, 3,1 von 2,5 GB Arbeitsspeicher. Adapter (LoRA) "
+            "werden in bfloat16 trainiert. Der Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
         ),
     ],
 )

@@ -35,7 +35,7 @@ class NothingYet(QFrame):
         self.bar.setFixedWidth(theme.px(BAR_WIDE))
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(self.example_wanted)
-        self.remedy = Button(theme, "", "primary", "play")
+        self.remedy = Button(theme, tr("Try again"), "primary", "play")
         self.remedy.clicked.connect(self.remedy_wanted)
         self.setLayout(
             column(
@@ -52,7 +52,8 @@ class NothingYet(QFrame):
         self.says.setText(says)
         self.when.setText(when)
         self.remedy.setVisible(bool(remedy))
-        self.remedy.say(remedy, "play")
+        if remedy:
+            self.remedy.say(remedy, "play")
         testing = state.takes_first_test
         self.bar.setVisible(testing)
         say_in(self.test, test_words(state) if testing else "", "soft")
