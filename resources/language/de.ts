@@ -1181,7 +1181,7 @@
 <message><source>None of your chosen programs runs.</source><translation>Keines deiner gewählten Programme läuft.</translation></message>
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Keine deiner letzten Antworten konnte geteilt werden: Ihre Länge oder ein Zeichen darin darf nicht reisen.</translation></message>
 <message><source>Normal</source><translation>Normal</translation></message>
-<message><source>Not accepted yet</source><translation>Noch nicht akzeptiert</translation></message>
+<message><source>Not accepted yet</source><translation>Nicht angenommen</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Noch nicht gefragt, wer dort ist.</translation></message>
 <message><source>Not checked</source><translation>Nicht geprüft</translation></message>
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>

@@ -1181,7 +1181,7 @@
 <message><source>None of your chosen programs runs.</source><translation>Żaden z wybranych przez Ciebie programów nie działa.</translation></message>
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Żadnej z Twoich ostatnich odpowiedzi nie można było udostępnić: ich rozmiar lub któryś znak na to nie pozwala.</translation></message>
 <message><source>Normal</source><translation>Normalny</translation></message>
-<message><source>Not accepted yet</source><translation>Jeszcze niezaakceptowana</translation></message>
+<message><source>Not accepted yet</source><translation>Niezaakceptowana</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Jeszcze nie pytano, kto tam jest.</translation></message>
 <message><source>Not checked</source><translation>Nie sprawdzono</translation></message>
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>

@@ -110,8 +110,7 @@ WHEN = Section("when", later("When"), (
             Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
             at_zero=None),
         Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
-            Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
-            at_zero=None),
+            Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False)),
     )),
     Group(later("Other programs and networks"), (
         Setting("when.idle_minutes", later("While you use the computer"),

@@ -96,7 +96,9 @@ class SwarmList(QWidget):
         new.setEnabled(not why_not)
         new.setToolTip(why_not)
         words = tr("Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.")
-        parts = (text(theme, tr("A swarm of your own"), "heading"), text(theme, words, "small", "soft", wrap=True), None)
+        head = as_widget(row((text(theme, tr("A swarm of your own"), "heading"), 1)))
+        head.setMinimumHeight(theme.size["chip"])  # as in the cards of swarms
+        parts = (head, text(theme, words, "small", "soft", wrap=True), None)
         return frame("card", column(*parts, row(new, join, None), gap=7, margins=CARD_MARGINS))
 
     def _ended_card(self, ended: tuple[EndedSwarm, ...]) -> QFrame:
