@@ -156,13 +156,12 @@
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ Antworten/h, %2 von %3 GB RAM</translation></message>
-<message><source>%1, %2 W each</source><translation>%1, je %2 W</translation></message>
-<message><source>%1, %2 W each, at %3% of the time</source><translation>%1, je %2 W, zu %3 % der Zeit</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, eine neue Frage, die auch andere annehmen</translation></message>
 <message><source>%1, alone</source><translation>%1, allein</translation></message>
 <message><source>%1, also in its smallest parts.</source><translation>%1, auch in den kleinsten Teilen.</translation></message>
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, mit je %2 Antworten von höchstens %3 Token: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, wie du es trainierst</translation></message>
+<message><source>%1, at %2% of the time</source><translation>%1, zu %2 % der Zeit</translation></message>
 <message><source>%1, estimated</source><translation>%1, geschätzt</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, Zeile %2: Auch %3 hat diese Frage, in Zeile %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
@@ -189,7 +188,7 @@
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>%n Computer war bei der letzten Nachfrage dort.</numerusform><numerusform>%n Computer waren bei der letzten Nachfrage dort.</numerusform></translation></message>
-<message numerus="yes"><source>%n cores</source><translation><numerusform>%n Kern</numerusform><numerusform>%n Kerne</numerusform></translation></message>
+<message numerus="yes"><source>%n cores of %1 W each</source><translation><numerusform>%n Kern mit %1 W</numerusform><numerusform>%n Kerne mit je %1 W</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n direkt</numerusform><numerusform>%n direkt</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n Download</numerusform><numerusform>%n Downloads</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>%n früherer Wortwechsel blieb weg: Dafür war kein Platz.</numerusform><numerusform>%n frühere Wortwechsel blieben weg: Dafür war kein Platz.</numerusform></translation></message>
@@ -262,8 +261,9 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Erste %1 nie geübte Fragen; Band: Fehlerspanne</translation></message>
-<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
-<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Needs the Python package trackio.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Braucht das Python-Paket trackio.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Needs the Python package wandb.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Braucht das Python-Paket wandb.</translation></message>
+<message><source>A folder to which the figures of rounds are written. Needs the Python package tensorboard.</source><translation>Ein Ordner für die Zahlen der Runden. Braucht das Python-Paket tensorboard.</translation></message>
 <message><source>A good first model: it follows simple instructions.</source><translation>Ein gutes erstes Modell: Es folgt einfachen Anweisungen.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Ein großes Modell zu lesen dauert, vor allem beim ersten Mal.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Eine Zeile auf Start und Modelle, die du ausblenden kannst.</translation></message>
@@ -324,14 +324,11 @@
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
-<message><source>All easy: %1</source><translation>Alle leicht: %1</translation></message>
-<message><source>All hard: %1</source><translation>Alle schwer: %1</translation></message>
 <message><source>All hours</source><translation>Alle Stunden</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
-<message><source>All standard: %1</source><translation>Alle üblich: %1</translation></message>
 <message><source>All times, days and your week are told as they are there.</source><translation>Alle Uhrzeiten, die Tage und deine Woche sind so angegeben wie dort.</translation></message>
 <message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
@@ -377,7 +374,6 @@
 <message><source>Apr</source><translation>Apr</translation></message>
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
-<message><source>As it answers best</source><translation>Wie es am besten antwortet</translation></message>
 <message><source>As needed</source><translation>Nach Bedarf</translation></message>
 <message><source>As published</source><translation>Wie veröffentlicht</translation></message>
 <message><source>As usual for the model</source><translation>Wie für das Modell üblich</translation></message>
@@ -413,6 +409,7 @@
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Bei deinem Preis von %1 je kWh sind das heute %2 und insgesamt %3.</translation></message>
 <message><source>Aug</source><translation>Aug</translation></message>
 <message><source>Automatic</source><translation>Automatisch</translation></message>
+<message><source>Automatic: Waggle tries each form once and keeps the one that gives the most readable answers.</source><translation>Automatisch: Waggle probiert jede Form einmal und behält die mit den meisten lesbaren Antworten.</translation></message>
 <message><source>Back</source><translation>Zurück</translation></message>
 <message><source>Back up</source><translation>Sichern</translation></message>
 <message><source>Back up your identity</source><translation>Identität sichern</translation></message>
@@ -422,8 +419,6 @@
 <message><source>Before any training</source><translation>Vor dem Training</translation></message>
 <message><source>Before its first round your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Vor seiner ersten Runde beantwortet dein Modell %2 von %3 neuen Fragen richtig, also %4 bis %5 von 100</translation></message>
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Vor seiner ersten Runde beantwortet dein Modell %2 von 100 neuen Fragen richtig</translation></message>
-<message><source>Begin anew</source><translation>Neu anfangen</translation></message>
-<message><source>Begin anew, or choose another model.</source><translation>Fang neu an oder wähle ein anderes Modell.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Unter 100 % ruht es zwischen den Schritten.</translation></message>
 <message><source>Below: round %1, the last one before that.</source><translation>Darunter: Runde %1, die letzte davor.</translation></message>
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
@@ -453,7 +448,6 @@
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
 <message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
 <message><source>Cannot tell</source><translation>Weiß nicht</translation></message>
-<message numerus="yes"><source>Carry your %n rounds of training over to the new version, or begin anew from it.</source><translation><numerusform>Übernimm deine %n Runde Training in die neue Fassung, oder fang mit ihr neu an.</numerusform><numerusform>Übernimm deine %n Runden Training in die neue Fassung, oder fang mit ihr neu an.</numerusform></translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
@@ -660,6 +654,7 @@
 <message><source>Earlier run, %1: %2 after %3</source><translation>Früherer Lauf, %1: %2 nach %3</translation></message>
 <message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
+<message><source>Easy questions: %1</source><translation>Leichte Fragen: %1</translation></message>
 <message><source>Elapsed</source><translation>Dauer</translation></message>
 <message><source>Empty</source><translation>Leer</translation></message>
 <message><source>End that process, then start again.</source><translation>Beende diesen Prozess, dann starte neu.</translation></message>
@@ -669,7 +664,7 @@
 <message><source>Energy today</source><translation>Energie heute</translation></message>
 <message><source>English</source><translation>English</translation></message>
 <message><source>Estimated</source><translation>Geschätzt</translation></message>
-<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation>Geschätzt: beigetragene Zeit × Watt, jetzt %1 W (%2).</translation></message>
+<message><source>Estimated from the time contributed, at %1 W now (%2).</source><translation>Geschätzt aus der beigetragenen Zeit, jetzt bei %1 W (%2).</translation></message>
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Alle im Schwarm bekommen die ganze Datei mit den Antworten. Lass weg, was geheim oder persönlich ist.</translation></message>
 <message><source>Everything is kept.</source><translation>Alles ist gespeichert.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Alles, was dieser Computer hat. Für Zeiten, in denen du ihn sonst nicht brauchst.</translation></message>
@@ -746,9 +741,9 @@
 <message><source>Forget it for good</source><translation>Endgültig vergessen</translation></message>
 <message><source>Forget its key for good</source><translation>Schlüssel endgültig vergessen</translation></message>
 <message><source>Forget one first.</source><translation>Vergiss zuerst einen.</translation></message>
+<message><source>Form of the question</source><translation>Form der Frage</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Free account</source><translation>Gratis-Konto</translation></message>
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
@@ -768,7 +763,7 @@
 <message><source>Getting ready</source><translation>Vorbereitung</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Gib ihm einen Namen und wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
-<message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
+<message><source>Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
 <message><source>Go to Help</source><translation>Zur Hilfe</translation></message>
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
@@ -786,6 +781,7 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
 <message><source>Hard</source><translation>Schwer</translation></message>
+<message><source>Hard questions: %1</source><translation>Schwere Fragen: %1</translation></message>
 <message><source>Help</source><translation>Hilfe</translation></message>
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
@@ -811,13 +807,12 @@
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
-<message><source>How your model is asked</source><translation>Wie dein Modell gefragt wird</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
-<message><source>If a router blocks them, other computers pass the connection on.</source><translation>Blockiert sie ein Router, reichen andere Computer die Verbindung weiter.</translation></message>
+<message><source>If a router blocks this computer, others relay for it.</source><translation>Blockiert ein Router diesen Computer, leiten andere für ihn weiter.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Wenn ein Screenreader läuft, einmal je Minute.</translation></message>
-<message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
+<message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Wenn du sie gemessen hast. Sonst schätzt Waggle sie, wie unter „Du“ gezeigt.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
@@ -1017,6 +1012,7 @@
 <message><source>Light</source><translation>Hell</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Hell und dunkel folgen deinem System, wenn du nichts wählst.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Wie eine Biene im Stock zeigt es den anderen, was es versucht hat.</translation></message>
+<message><source>Limit for sending, and for receiving.</source><translation>Grenze fürs Senden und fürs Empfangen.</translation></message>
 <message><source>List</source><translation>Liste</translation></message>
 <message><source>Listen on</source><translation>Lauschen auf</translation></message>
 <message><source>Live</source><translation>Live</translation></message>
@@ -1070,7 +1066,6 @@
 <message><source>Makes the run of a computer that trains alone repeatable.</source><translation>Macht den Lauf eines Computers, der allein trainiert, wiederholbar.</translation></message>
 <message><source>Making its questions; a few seconds.</source><translation>Seine Fragen werden gemacht; einige Sekunden.</translation></message>
 <message><source>Manipulate matrix</source><translation>Matrix verändern</translation></message>
-<message><source>Many can be asked (UPnP); some refuse.</source><translation>Viele lassen sich bitten (UPnP), manche lehnen ab.</translation></message>
 <message><source>Mar</source><translation>Mär</translation></message>
 <message><source>Mark hours in the week to start.</source><translation>Markiere Stunden in der Woche.</translation></message>
 <message><source>May</source><translation>Mai</translation></message>
@@ -1130,10 +1125,11 @@
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
 <message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Braucht %1 GB RAM; Waggle darf %2 GB nutzen</translation></message>
+<message><source>Needs a free account</source><translation>Gratis-Konto nötig</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
-<message><source>Never connect directly: everything goes through a gateway.</source><translation>Nie direkt verbinden: Alles läuft über ein Gateway.</translation></message>
+<message><source>Never connects directly; uses the gateways under Connection details.</source><translation>Verbindet sich nie direkt, sondern über die Gateways unter „Verbindung im Einzelnen“.</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
@@ -1185,6 +1181,7 @@
 <message><source>None of your chosen programs runs.</source><translation>Keines deiner gewählten Programme läuft.</translation></message>
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Keine deiner letzten Antworten konnte geteilt werden: Ihre Länge oder ein Zeichen darin darf nicht reisen.</translation></message>
 <message><source>Normal</source><translation>Normal</translation></message>
+<message><source>Not accepted yet</source><translation>Nicht angenommen</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Noch nicht gefragt, wer dort ist.</translation></message>
 <message><source>Not checked</source><translation>Nicht geprüft</translation></message>
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
@@ -1253,7 +1250,7 @@
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once for each specialty.</source><translation>Einmal je Fachgebiet.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
-<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Je ein Sechseck für %n Fachgebiete</numerusform></translation></message>
+<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Ein Sechseck für jedes der %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
@@ -1371,7 +1368,6 @@
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Setze einen Text mit "%1" in doppelte Anführungszeichen.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Lege seine Dateien zurück, oder wähle ein anderes Modell.</translation></message>
 <message><source>Question</source><translation>Frage</translation></message>
-<message><source>Questions a round</source><translation>Fragen je Runde</translation></message>
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die erste Runde beginnt.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Fragen und Antworten erscheinen hier, sobald die nächste Runde beginnt.</translation></message>
@@ -1380,6 +1376,7 @@
 <message><source>Questions answered</source><translation>Beantwortete Fragen</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
+<message><source>Questions per round</source><translation>Fragen je Runde</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Beenden; die Engine läuft weiter</translation></message>
@@ -1416,9 +1413,9 @@
 <message><source>Report</source><translation>Bericht</translation></message>
 <message><source>Reset %1 to: %2</source><translation>%1 zurücksetzen auf: %2</translation></message>
 <message><source>Restarting</source><translation>Startet neu</translation></message>
+<message><source>Restore a backup</source><translation>Sicherung wiederherstellen</translation></message>
 <message><source>Restore an identity</source><translation>Identität wiederherstellen</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
-<message><source>Restore or move here</source><translation>Hier wiederherstellen</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
@@ -1508,7 +1505,7 @@
 <message><source>Set model.training to lora.</source><translation>Setze model.training auf lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Setze swarm.lan auf false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Stelle die Uhr nach dem Netz: Antworten, die zu alt oder zu neu scheinen, lehnen andere ab.</translation></message>
-<message><source>Sets when and how much in one step.</source><translation>Legt Wann und Wie viel in einem Schritt fest.</translation></message>
+<message><source>Sets the processors below and the conditions under When.</source><translation>Legt die Prozessoren hier und die Bedingungen unter Wann fest.</translation></message>
 <message><source>Settings</source><translation>Optionen</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Einstellungen der Befehlszeile wurden ausgelassen: Die Engine läuft schon.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>Unter Optionen lässt sich deine NVIDIA-Karte nutzen</translation></message>
@@ -1573,12 +1570,15 @@
 <message><source>Stage held while the whole question is open. </source><translation>Steht still, solange die ganze Frage offen ist. </translation></message>
 <message><source>Stage held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Standard</source><translation>Üblich</translation></message>
+<message><source>Standard questions: %1</source><translation>Übliche Fragen: %1</translation></message>
 <message><source>Standing</source><translation>Ruf</translation></message>
 <message><source>Start</source><translation>Starten</translation></message>
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start another one with `run`.</source><translation>Starte eine andere mit `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
+<message><source>Start over</source><translation>Neu anfangen</translation></message>
+<message><source>Start over, or choose another model.</source><translation>Fang neu an oder wähle ein anderes Modell.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
@@ -1605,7 +1605,7 @@
 <message><source>Stay in the tray when closed</source><translation>Geschlossen im Infobereich bleiben</translation></message>
 <message><source>Stays here</source><translation>Bleibt hier</translation></message>
 <message><source>Step %1 of %2</source><translation>Schritt %1 von %2</translation></message>
-<message><source>Steps a round</source><translation>Schritte je Runde</translation></message>
+<message><source>Steps per round</source><translation>Schritte je Runde</translation></message>
 <message><source>Stop</source><translation>Stopp</translation></message>
 <message><source>Stop it (an engine with `waggle ctl stop`), or use another --home.</source><translation>Halte sie an (eine Engine mit `waggle ctl stop`), oder nimm ein anderes --home.</translation></message>
 <message><source>Stop it with `waggle stop`, or use another folder.</source><translation>Halte sie mit `waggle stop` an, oder nimm einen anderen Ordner.</translation></message>
@@ -1641,6 +1641,7 @@
 <message><source>Take part</source><translation>Teilnehmen</translation></message>
 <message><source>Take the address of another seed.</source><translation>Nimm die Adresse eines anderen Seeds.</translation></message>
 <message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Mach das Bild noch einmal: den ganzen Code, gerade von vorn, scharf und ohne Spiegelungen.</translation></message>
+<message numerus="yes"><source>Take your %n rounds along to the new version, or start over from it.</source><translation><numerusform>Nimm deine %n Runde in die neue Fassung mit, oder fang mit ihr neu an.</numerusform><numerusform>Nimm deine %n Runden in die neue Fassung mit, oder fang mit ihr neu an.</numerusform></translation></message>
 <message><source>Takes under a minute</source><translation>Dauert keine Minute</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
@@ -1818,7 +1819,6 @@
 <message><source>The model's answers are no numbers.</source><translation>Die Antworten des Modells sind keine Zahlen.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Die Quantisierung des Modells lässt sich nicht lesen: %1.</translation></message>
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Das fähigste hier; es braucht eine große Grafikkarte.</translation></message>
-<message><source>The most it may send and receive, each.</source><translation>So viel darf es höchstens senden und empfangen, je Richtung.</translation></message>
 <message><source>The most it may take.</source><translation>So viel darf es höchstens nehmen.</translation></message>
 <message><source>The network address that Waggle listens on. 0.0.0.0 means every network of this computer.</source><translation>Die Netzadresse, auf der Waggle lauscht. 0.0.0.0 heißt: jedes Netz dieses Computers.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Das Netzwerk antwortet anstelle des Servers.</translation></message>
@@ -2067,6 +2067,7 @@
 <message><source>Training in %1 begins after a first test.</source><translation>Erst ein Test, dann Training in %1.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
+<message><source>Training is on hold.</source><translation>Das Training ruht.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Das Training startet in einer Sekunde von selbst wieder.</numerusform><numerusform>Das Training startet in %n Sekunden von selbst wieder.</numerusform></translation></message>
@@ -2095,7 +2096,6 @@
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
-<message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Wenn du nichts wählst, wird jede Form einmal probiert und die mit den meisten lesbaren Antworten genommen.</translation></message>
 <message><source>Unlikely words count more</source><translation>Unwahrscheinliche Wörter zählen mehr</translation></message>
 <message><source>Unlimited</source><translation>Unbegrenzt</translation></message>
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Entsperre ihn; unter Linux muss GNOME Keyring oder KWallet laufen. Waggle bewahrt ein Token nirgends sonst auf.</translation></message>
@@ -2273,6 +2273,7 @@
 <message><source>Word sequence reversal</source><translation>Wortfolge umkehren</translation></message>
 <message><source>Word sorting</source><translation>Wörter sortieren</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wird von der ersten Runde an ausgerechnet.</translation></message>
+<message><source>Works with routers that allow UPnP.</source><translation>Geht mit Routern, die UPnP erlauben.</translation></message>
 <message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Schreibe eine Nachricht; Eingabe sendet sie, Umschalt+Eingabe fügt eine Zeile ein</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Schreibe einen Text in Anführungszeichen oder eine Zahl.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Schreibe https:// davor, oder lösche die Variable %1.</translation></message>
@@ -2298,7 +2299,7 @@
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
 <message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>
 <message numerus="yes"><source>You can download them again.</source><translation><numerusform>Du kannst es wieder herunterladen.</numerusform><numerusform>Du kannst sie wieder herunterladen.</numerusform></translation></message>
-<message><source>You can leave this page: Waggle says how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
+<message><source>You can leave this page: Waggle tells you how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Du wolltest nur auf diesem Computer trainieren: Das endet damit, dass du dorthin gehst.</translation></message>
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
 <message><source>You gave</source><translation>Gegeben</translation></message>
@@ -2327,8 +2328,8 @@
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
 <message><source>You: %1</source><translation>Du: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>
-<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you start over with the new version.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Start over, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
@@ -2336,7 +2337,7 @@
 <message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Deine Antwort geht an den Schwarm, als menschlich gekennzeichnet. Dein eigenes Modell lernt nicht daraus.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Deine Antwort wird geteilt, wenn du das Modell fragst: Jeder kann sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
-<message><source>Your answers on Try it may teach other models. Everybody can read them, labelled as human.</source><translation>Deine Antworten unter „Probieren“ können andere Modelle etwas lehren. Alle können sie lesen, als menschlich gekennzeichnet.</translation></message>
+<message><source>Your answers on Try it may teach other models. Everybody in the swarm can read them, labelled as human.</source><translation>Deine Antworten unter „Probieren“ können andere Modelle etwas lehren. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Dein Computer hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
@@ -2445,6 +2446,7 @@
 <message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
 <message><source>as you set it</source><translation>wie von dir gesetzt</translation></message>
+<message><source>automatic: model, swarm, settings</source><translation>automatisch: Modell, Schwarm, Optionen</translation></message>
 <message><source>blocked</source><translation>gesperrt</translation></message>
 <message><source>broken text</source><translation>kaputter Text</translation></message>
 <message><source>by %1</source><translation>von %1</translation></message>
@@ -2574,7 +2576,6 @@
 <message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
 <message><source>made less likely</source><translation>unwahrscheinlicher gemacht</translation></message>
 <message><source>made likelier</source><translation>wahrscheinlicher gemacht</translation></message>
-<message><source>made of model, swarm and settings</source><translation>aus Modell, Schwarm und Optionen</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
 <message><source>malformed announcement</source><translation>unlesbare Ankündigung</translation></message>
@@ -2612,6 +2613,7 @@
 <message><source>not the payload that was announced</source><translation>nicht die angekündigten Daten</translation></message>
 <message><source>not the round that was announced</source><translation>nicht die angekündigte Runde</translation></message>
 <message><source>not trained here yet</source><translation>noch nicht trainiert</translation></message>
+<message><source>not verified</source><translation>ungeprüft</translation></message>
 <message><source>nothing from peers</source><translation>nichts von Peers</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
@@ -2634,6 +2636,7 @@
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
 <message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
+<message><source>right when it stopped</source><translation>richtig beim Abbruch</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
 <message><source>right, but not marked</source><translation>richtig, aber nicht markiert</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>

@@ -156,13 +156,12 @@
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
-<message><source>%1, %2 W each</source><translation>%1, po %2 W</translation></message>
-<message><source>%1, %2 W each, at %3% of the time</source><translation>%1, po %2 W, przez %3 % czasu</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, nowe pytanie, które przyjmują też inni</translation></message>
 <message><source>%1, alone</source><translation>%1, samodzielnie</translation></message>
 <message><source>%1, also in its smallest parts.</source><translation>%1, nawet w najmniejszych częściach.</translation></message>
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, a na każde powstaje po %2 odpowiedzi, każda do %3 tokenów: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, tak jak go trenujesz</translation></message>
+<message><source>%1, at %2% of the time</source><translation>%1, przez %2 % czasu</translation></message>
 <message><source>%1, estimated</source><translation>%1, szacunkowo</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
@@ -189,7 +188,7 @@
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>Przy ostatnim sprawdzeniu był tam %n komputer.</numerusform><numerusform>Przy ostatnim sprawdzeniu były tam %n komputery.</numerusform><numerusform>Przy ostatnim sprawdzeniu było tam %n komputerów.</numerusform></translation></message>
-<message numerus="yes"><source>%n cores</source><translation><numerusform>%n rdzeń</numerusform><numerusform>%n rdzenie</numerusform><numerusform>%n rdzeni</numerusform></translation></message>
+<message numerus="yes"><source>%n cores of %1 W each</source><translation><numerusform>%n rdzeń o mocy %1 W</numerusform><numerusform>%n rdzenie po %1 W</numerusform><numerusform>%n rdzeni po %1 W</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n pobranie</numerusform><numerusform>%n pobrania</numerusform><numerusform>%n pobrań</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
@@ -262,8 +261,9 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
 <message><source>A first %1 unseen questions; band: margin of error</source><translation>Pierwsze nowe pytania: %1; pasmo błędu</translation></message>
-<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
-<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Needs the Python package trackio.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga pakietu Pythona trackio.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Needs the Python package wandb.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga pakietu Pythona wandb.</translation></message>
+<message><source>A folder to which the figures of rounds are written. Needs the Python package tensorboard.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga pakietu Pythona tensorboard.</translation></message>
 <message><source>A good first model: it follows simple instructions.</source><translation>Dobry pierwszy model: wykonuje proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
@@ -324,14 +324,11 @@
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
-<message><source>All easy: %1</source><translation>Wszystkie łatwe: %1</translation></message>
-<message><source>All hard: %1</source><translation>Wszystkie trudne: %1</translation></message>
 <message><source>All hours</source><translation>Wszystkie godziny</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
-<message><source>All standard: %1</source><translation>Wszystkie standardowe: %1</translation></message>
 <message><source>All times, days and your week are told as they are there.</source><translation>Wszystkie godziny, dni i twój tydzień są podane tak jak tam.</translation></message>
 <message><source>All weights</source><translation>Wszystkie wagi</translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
@@ -377,7 +374,6 @@
 <message><source>Apr</source><translation>kwi</translation></message>
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
-<message><source>As it answers best</source><translation>Tak, jak odpowiada najlepiej</translation></message>
 <message><source>As needed</source><translation>W miarę potrzeb</translation></message>
 <message><source>As published</source><translation>Jak w publikacji</translation></message>
 <message><source>As usual for the model</source><translation>Jak zwykle przy tym modelu</translation></message>
@@ -413,6 +409,7 @@
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Przy Twojej cenie %1 za kWh to dziś %2, a łącznie %3.</translation></message>
 <message><source>Aug</source><translation>sie</translation></message>
 <message><source>Automatic</source><translation>Automatycznie</translation></message>
+<message><source>Automatic: Waggle tries each form once and keeps the one that gives the most readable answers.</source><translation>Automatycznie: Waggle próbuje raz każdej formy i zostaje przy tej, która daje najwięcej czytelnych odpowiedzi.</translation></message>
 <message><source>Back</source><translation>Wstecz</translation></message>
 <message><source>Back up</source><translation>Utwórz kopię</translation></message>
 <message><source>Back up your identity</source><translation>Utwórz kopię swojej tożsamości</translation></message>
@@ -422,8 +419,6 @@
 <message><source>Before any training</source><translation>Przed treningiem</translation></message>
 <message><source>Before its first round your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100</source><translation>Przed pierwszą rundą Twój model odpowiada dobrze na %2 z %3 nowych pytań, czyli szacunkowo od %4 do %5 na 100</translation></message>
 <message><source>Before its first round your model gets %2 of 100 new questions right</source><translation>Przed pierwszą rundą Twój model odpowiada dobrze na %2 ze 100 nowych pytań</translation></message>
-<message><source>Begin anew</source><translation>Zacznij od nowa</translation></message>
-<message><source>Begin anew, or choose another model.</source><translation>Zacznij od nowa albo wybierz inny model.</translation></message>
 <message><source>Below 100% it rests between steps.</source><translation>Poniżej 100 % odpoczywa między krokami.</translation></message>
 <message><source>Below: round %1, the last one before that.</source><translation>Poniżej: runda %1, ostatnia przed tym.</translation></message>
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
@@ -453,7 +448,6 @@
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
 <message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
 <message><source>Cannot tell</source><translation>Trudno powiedzieć</translation></message>
-<message numerus="yes"><source>Carry your %n rounds of training over to the new version, or begin anew from it.</source><translation><numerusform>Przenieś %n rundę swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś %n rundy swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś %n rund swojego treningu do nowej wersji albo zacznij od niej od nowa.</numerusform></translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -660,6 +654,7 @@
 <message><source>Earlier run, %1: %2 after %3</source><translation>Wcześniejszy przebieg, %1: %2, za nim %3</translation></message>
 <message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
+<message><source>Easy questions: %1</source><translation>Łatwe pytania: %1</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
 <message><source>Empty</source><translation>Puste</translation></message>
 <message><source>End that process, then start again.</source><translation>Zakończ ten proces i uruchom ponownie.</translation></message>
@@ -669,7 +664,7 @@
 <message><source>Energy today</source><translation>Energia dzisiaj</translation></message>
 <message><source>English</source><translation>English</translation></message>
 <message><source>Estimated</source><translation>Szacunkowo</translation></message>
-<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation>Szacunkowo: czas uczestnictwa × waty, teraz %1 W (%2).</translation></message>
+<message><source>Estimated from the time contributed, at %1 W now (%2).</source><translation>Szacowane z czasu uczestnictwa, teraz przy %1 W (%2).</translation></message>
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Wszyscy w roju dostają cały plik wraz z odpowiedziami. Usuń to, co tajne lub osobiste.</translation></message>
 <message><source>Everything is kept.</source><translation>Wszystko zostaje.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Wszystko, co ten komputer ma. Na czas, gdy nie potrzebujesz go do niczego innego.</translation></message>
@@ -746,9 +741,9 @@
 <message><source>Forget it for good</source><translation>Zapomnij na zawsze</translation></message>
 <message><source>Forget its key for good</source><translation>Zapomnij klucz na zawsze</translation></message>
 <message><source>Forget one first.</source><translation>Najpierw zapomnij jeden.</translation></message>
+<message><source>Form of the question</source><translation>Forma pytania</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Free account</source><translation>Darmowe konto</translation></message>
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
@@ -768,7 +763,7 @@
 <message><source>Getting ready</source><translation>Przygotowanie</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
-<message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
+<message><source>Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
 <message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
@@ -786,6 +781,7 @@
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
 <message><source>Hard</source><translation>Trudne</translation></message>
+<message><source>Hard questions: %1</source><translation>Trudne pytania: %1</translation></message>
 <message><source>Help</source><translation>Pomoc</translation></message>
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
@@ -811,13 +807,12 @@
 <message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
-<message><source>How your model is asked</source><translation>Jak Twój model dostaje pytania</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
-<message><source>If a router blocks them, other computers pass the connection on.</source><translation>Jeśli router je blokuje, połączenie przekazują inne komputery.</translation></message>
+<message><source>If a router blocks this computer, others relay for it.</source><translation>Jeśli router blokuje ten komputer, inne pośredniczą za niego.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Gdy działa czytnik ekranu, raz na minutę.</translation></message>
-<message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
+<message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Jeśli znasz je z pomiaru. Inaczej Waggle je szacuje, jak widać w części „Ty”.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
@@ -1017,6 +1012,7 @@
 <message><source>Light</source><translation>Jasny</translation></message>
 <message><source>Light and dark follow your system unless you choose.</source><translation>Jasny i ciemny motyw zmienia się z systemem, chyba że wybierzesz inaczej.</translation></message>
 <message><source>Like a bee back at the hive, it shows the others what it tried.</source><translation>Jak pszczoła po powrocie do ula pokazuje innym, czego próbował.</translation></message>
+<message><source>Limit for sending, and for receiving.</source><translation>Limit wysyłania i taki sam limit odbierania.</translation></message>
 <message><source>List</source><translation>Lista</translation></message>
 <message><source>Listen on</source><translation>Nasłuchuj na</translation></message>
 <message><source>Live</source><translation>Na żywo</translation></message>
@@ -1070,7 +1066,6 @@
 <message><source>Makes the run of a computer that trains alone repeatable.</source><translation>Sprawia, że przebieg komputera trenującego solo można powtórzyć.</translation></message>
 <message><source>Making its questions; a few seconds.</source><translation>Tworzenie pytań; kilka sekund.</translation></message>
 <message><source>Manipulate matrix</source><translation>Przekształcanie macierzy</translation></message>
-<message><source>Many can be asked (UPnP); some refuse.</source><translation>Wiele można o to poprosić (UPnP); niektóre odmawiają.</translation></message>
 <message><source>Mar</source><translation>mar</translation></message>
 <message><source>Mark hours in the week to start.</source><translation>Zaznacz godziny w tygodniu, aby zacząć.</translation></message>
 <message><source>May</source><translation>maj</translation></message>
@@ -1130,10 +1125,11 @@
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
 <message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Wymaga %1 GB pamięci; Waggle może użyć %2 GB</translation></message>
+<message><source>Needs a free account</source><translation>Wymaga darmowego konta</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
-<message><source>Never connect directly: everything goes through a gateway.</source><translation>Bez połączeń bezpośrednich: wszystko idzie przez bramę.</translation></message>
+<message><source>Never connects directly; uses the gateways under Connection details.</source><translation>Nigdy nie łączy się bezpośrednio; używa bram podanych w „Szczegółach połączenia”.</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
@@ -1185,6 +1181,7 @@
 <message><source>None of your chosen programs runs.</source><translation>Żaden z wybranych przez Ciebie programów nie działa.</translation></message>
 <message><source>None of your last answers could be shared: their size or a character in them may not travel.</source><translation>Żadnej z Twoich ostatnich odpowiedzi nie można było udostępnić: ich rozmiar lub któryś znak na to nie pozwala.</translation></message>
 <message><source>Normal</source><translation>Normalny</translation></message>
+<message><source>Not accepted yet</source><translation>Niezaakceptowana</translation></message>
 <message><source>Not asked yet who is there.</source><translation>Jeszcze nie pytano, kto tam jest.</translation></message>
 <message><source>Not checked</source><translation>Nie sprawdzono</translation></message>
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
@@ -1253,7 +1250,7 @@
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once for each specialty.</source><translation>Raz na każdą dziedzinę.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
-<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform><numerusform>Po jednym sześciokącie na %n specjalności</numerusform></translation></message>
+<message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
@@ -1285,8 +1282,8 @@
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
-<message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
-<message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
+<message><source>Others see it before they join</source><translation>Inni widzą ją, zanim dołączą</translation></message>
+<message><source>Others see it before they join.</source><translation>Inni widzą ją, zanim dołączą.</translation></message>
 <message><source>Otherwise closing ends Waggle.</source><translation>W przeciwnym razie zamknięcie kończy Waggle.</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
 <message><source>Own examples</source><translation>Własne</translation></message>
@@ -1371,7 +1368,6 @@
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
 <message><source>Put its files back, or choose another model.</source><translation>Przywróć jego pliki albo wybierz inny model.</translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
-<message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
 <message><source>Questions and answers appear here as soon as the first round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się pierwsza runda.</translation></message>
 <message><source>Questions and answers appear here as soon as the next round begins.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy tylko zacznie się następna runda.</translation></message>
@@ -1380,6 +1376,7 @@
 <message><source>Questions answered</source><translation>Pytania z odpowiedzią</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
+<message><source>Questions per round</source><translation>Pytania na rundę</translation></message>
 <message><source>Quiet</source><translation>Ciche</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
@@ -1416,9 +1413,9 @@
 <message><source>Report</source><translation>Raport</translation></message>
 <message><source>Reset %1 to: %2</source><translation>Przywróć %1 do: %2</translation></message>
 <message><source>Restarting</source><translation>Ponowny start</translation></message>
+<message><source>Restore a backup</source><translation>Przywróć kopię</translation></message>
 <message><source>Restore an identity</source><translation>Przywróć tożsamość</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
-<message><source>Restore or move here</source><translation>Przywróć lub przenieś tutaj</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Przywrócone wyciszenia i blokady: %1. Stary plik zostaje jako %2.</translation></message>
 <message><source>Resume</source><translation>Wznów</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Wznów, kiedy chcesz. Stary plik zostaje jako %1.</translation></message>
@@ -1508,7 +1505,7 @@
 <message><source>Set model.training to lora.</source><translation>Ustaw model.training na lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Ustaw swarm.lan na false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Ustaw zegar według sieci: odpowiedzi, które wydają się za stare lub za nowe, inni odrzucają.</translation></message>
-<message><source>Sets when and how much in one step.</source><translation>Ustala naraz, kiedy i ile.</translation></message>
+<message><source>Sets the processors below and the conditions under When.</source><translation>Ustala procesory poniżej i warunki w części Kiedy.</translation></message>
 <message><source>Settings</source><translation>Ustawienia</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Ustawienia z wiersza poleceń pominięto: silnik już działa.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>W Ustawieniach możesz włączyć użycie karty NVIDIA</translation></message>
@@ -1572,13 +1569,16 @@
 <message><source>Stage held while the pointer is on it. </source><translation>Scena stoi, dopóki jest na niej wskaźnik. </translation></message>
 <message><source>Stage held while the whole question is open. </source><translation>Scena stoi, dopóki otwarte jest całe pytanie. </translation></message>
 <message><source>Stage held while you are in it. </source><translation>Scena stoi, dopóki w niej jesteś. </translation></message>
-<message><source>Standard</source><translation>Standardowy</translation></message>
+<message><source>Standard</source><translation>Standardowe</translation></message>
+<message><source>Standard questions: %1</source><translation>Standardowe pytania: %1</translation></message>
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start another one with `run`.</source><translation>Uruchom inny przez `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
+<message><source>Start over</source><translation>Zacznij od nowa</translation></message>
+<message><source>Start over, or choose another model.</source><translation>Zacznij od nowa albo wybierz inny model.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
@@ -1605,7 +1605,7 @@
 <message><source>Stay in the tray when closed</source><translation>Po zamknięciu zostań w zasobniku</translation></message>
 <message><source>Stays here</source><translation>Zostaje tutaj</translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
-<message><source>Steps a round</source><translation>Kroki na rundę</translation></message>
+<message><source>Steps per round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
 <message><source>Stop it (an engine with `waggle ctl stop`), or use another --home.</source><translation>Zatrzymaj go (silnik przez `waggle ctl stop`) albo użyj innego --home.</translation></message>
 <message><source>Stop it with `waggle stop`, or use another folder.</source><translation>Zatrzymaj go przez `waggle stop` albo użyj innego folderu.</translation></message>
@@ -1641,6 +1641,7 @@
 <message><source>Take part</source><translation>Weź udział</translation></message>
 <message><source>Take the address of another seed.</source><translation>Użyj adresu innego węzła startowego.</translation></message>
 <message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Zrób zdjęcie jeszcze raz: cały kod, prosto z przodu, ostro i bez odbić.</translation></message>
+<message numerus="yes"><source>Take your %n rounds along to the new version, or start over from it.</source><translation><numerusform>Przenieś swoją %n rundę do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś swoje %n rundy do nowej wersji albo zacznij od niej od nowa.</numerusform><numerusform>Przenieś swoje %n rund do nowej wersji albo zacznij od niej od nowa.</numerusform></translation></message>
 <message><source>Takes under a minute</source><translation>Zajmuje mniej niż minutę</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
@@ -1818,7 +1819,6 @@
 <message><source>The model's answers are no numbers.</source><translation>Odpowiedzi modelu nie są liczbami.</translation></message>
 <message><source>The model's quantisation cannot be read: %1.</source><translation>Nie można odczytać kwantyzacji modelu: %1.</translation></message>
 <message><source>The most capable one here; it wants a large graphics card.</source><translation>Najzdolniejszy z dostępnych; potrzebuje dużej karty graficznej.</translation></message>
-<message><source>The most it may send and receive, each.</source><translation>Tyle najwyżej może wysyłać i tyle samo odbierać.</translation></message>
 <message><source>The most it may take.</source><translation>Tyle najwyżej może zająć.</translation></message>
 <message><source>The network address that Waggle listens on. 0.0.0.0 means every network of this computer.</source><translation>Adres sieciowy, na którym Waggle nasłuchuje. 0.0.0.0 oznacza każdą sieć tego komputera.</translation></message>
 <message><source>The network answers in place of the server.</source><translation>Zamiast serwera odpowiada sieć.</translation></message>
@@ -2067,6 +2067,7 @@
 <message><source>Training in %1 begins after a first test.</source><translation>Trening w %1 zacznie się po pierwszym teście.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
+<message><source>Training is on hold.</source><translation>Trening jest wstrzymany.</translation></message>
 <message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekundy trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekund trening sam zacznie się znowu.</numerusform></translation></message>
@@ -2095,7 +2096,6 @@
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
-<message><source>Unless you choose, each form is tried once, and the one with the most readable answers is used.</source><translation>Jeśli nic nie wybierzesz, każda forma zostanie raz wypróbowana i użyta będzie ta z największą liczbą czytelnych odpowiedzi.</translation></message>
 <message><source>Unlikely words count more</source><translation>Mało prawdopodobne słowa liczą się bardziej</translation></message>
 <message><source>Unlimited</source><translation>Bez limitu</translation></message>
 <message><source>Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.</source><translation>Odblokuj go; w systemie Linux musi działać GNOME Keyring lub KWallet. Waggle nie przechowuje tokenu nigdzie indziej.</translation></message>
@@ -2273,6 +2273,7 @@
 <message><source>Word sequence reversal</source><translation>Odwracanie kolejności słów</translation></message>
 <message><source>Word sorting</source><translation>Sortowanie słów</translation></message>
 <message><source>Worked out from the first round on.</source><translation>Wyliczane od pierwszej rundy.</translation></message>
+<message><source>Works with routers that allow UPnP.</source><translation>Działa z routerami, które pozwalają na UPnP.</translation></message>
 <message><source>Write a message; Enter sends it, Shift+Enter adds a line</source><translation>Napisz wiadomość; Enter wysyła, Shift+Enter dodaje wiersz</translation></message>
 <message><source>Write a text in quotes, or a number.</source><translation>Wpisz tekst w cudzysłowie albo liczbę.</translation></message>
 <message><source>Write https:// in front of it, or unset %1.</source><translation>Wpisz przed nim https:// albo usuń zmienną %1.</translation></message>
@@ -2298,7 +2299,7 @@
 <message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
 <message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
 <message numerus="yes"><source>You can download them again.</source><translation><numerusform>Możesz go pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform></translation></message>
-<message><source>You can leave this page: Waggle says how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
+<message><source>You can leave this page: Waggle tells you how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
 <message><source>You chose to train on this computer only: going there ends that.</source><translation>Wybrano trening tylko na tym komputerze: przejście tam to zakończy.</translation></message>
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
 <message><source>You gave</source><translation>Oddano</translation></message>
@@ -2327,8 +2328,8 @@
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
 <message><source>You: %1</source><translation>Ty: %1</translation></message>
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>
-<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform></translation></message>
-<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być kontynuowana z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być kontynuowane z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być kontynuowanych z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you start over with the new version.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform></translation></message>
+<message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Start over, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być kontynuowana z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być kontynuowane z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być kontynuowanych z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
@@ -2336,7 +2337,7 @@
 <message><source>Your answer goes to the swarm, labelled as human. Your own model does not learn from it.</source><translation>Twoja odpowiedź trafi do roju oznaczona jako ludzka. Twój własny model się z niej nie uczy.</translation></message>
 <message><source>Your answer is shared when you ask the model: everybody can read it, labelled as human.</source><translation>Twoja odpowiedź zostanie udostępniona, gdy zapytasz model: każdy może ją przeczytać, oznaczoną jako ludzka.</translation></message>
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
-<message><source>Your answers on Try it may teach other models. Everybody can read them, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
+<message><source>Your answers on Try it may teach other models. Everybody in the swarm can read them, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy w roju może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Twój komputer zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
@@ -2445,6 +2446,7 @@
 <message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
 <message><source>as you set it</source><translation>zgodnie z Twoim ustawieniem</translation></message>
+<message><source>automatic: model, swarm, settings</source><translation>automatycznie: model, rój, ustawienia</translation></message>
 <message><source>blocked</source><translation>zablokowany</translation></message>
 <message><source>broken text</source><translation>uszkodzony tekst</translation></message>
 <message><source>by %1</source><translation>od %1</translation></message>
@@ -2574,7 +2576,6 @@
 <message><source>lowest first</source><translation>od najmniejszych</translation></message>
 <message><source>made less likely</source><translation>mniej prawdopodobne</translation></message>
 <message><source>made likelier</source><translation>bardziej prawdopodobne</translation></message>
-<message><source>made of model, swarm and settings</source><translation>z modelu, roju i ustawień</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
 <message><source>malformed announcement</source><translation>nieczytelne ogłoszenie</translation></message>
@@ -2612,6 +2613,7 @@
 <message><source>not the payload that was announced</source><translation>nie te dane, które ogłoszono</translation></message>
 <message><source>not the round that was announced</source><translation>nie ta runda, którą ogłoszono</translation></message>
 <message><source>not trained here yet</source><translation>jeszcze bez treningu</translation></message>
+<message><source>not verified</source><translation>niesprawdzone</translation></message>
 <message><source>nothing from peers</source><translation>nic od peerów</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
@@ -2634,6 +2636,7 @@
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right on new questions</source><translation>dobrze w nowych pytaniach</translation></message>
+<message><source>right when it stopped</source><translation>trafne przy zatrzymaniu</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
 <message><source>right, but not marked</source><translation>dobra, ale nieoznaczona</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
@@ -2649,7 +2652,7 @@
 <message><source>since %1</source><translation>od %1</translation></message>
 <message><source>some of them take minutes</source><translation>niektóre z nich trwają minuty</translation></message>
 <message><source>ssh is missing on this computer.</source><translation>Na tym komputerze brakuje ssh.</translation></message>
-<message><source>standard</source><translation>standardowy</translation></message>
+<message><source>standard</source><translation>standardowe</translation></message>
 <message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
 <message><source>stronger: better answers, blue: learned from peers</source><translation>mocniejszy kolor: lepsze odpowiedzi, niebieski: nauka od peerów</translation></message>

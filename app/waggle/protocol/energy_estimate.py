@@ -31,7 +31,5 @@ def formula(computer: ComputerSettings, threads: int, device: str) -> Message:
     if device != "cpu":
         whole = MAC_WATTS if device == "metal" else GPU_WATTS
         return Message("%1 W for the graphics processor, at %2% of the time", Figure(whole), computer.gpu_percent)
-    busy = counted(max(1, threads), "%n core", "%n cores")
-    if computer.cpu_percent == 100:
-        return Message("%1, %2 W each", busy, Figure(CORE_WATTS))
-    return Message("%1, %2 W each, at %3% of the time", busy, Figure(CORE_WATTS), computer.cpu_percent)
+    busy = counted(max(1, threads), "%n core of %1 W", "%n cores of %1 W each", Figure(CORE_WATTS))
+    return busy if computer.cpu_percent == 100 else Message("%1, at %2% of the time", busy, computer.cpu_percent)

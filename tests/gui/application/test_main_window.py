@@ -466,6 +466,9 @@ def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     assert not home.hero.isVisible()
     assert home.score.start is not None
     assert [step._name.text() for step in home.score.start._steps][2] == "Loading the model", "said once"
+    assert window.status._word.words() == "Getting ready", "the bar is not empty"
+    assert window.status._word.isVisible()
+    window.show_page("live")
     assert "Loading the model" in window.status._says.words()
 
 

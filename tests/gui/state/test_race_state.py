@@ -55,6 +55,7 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert "the copies that share were right 146 times, the others 25 times. 1 first right answer came after" in detail(raced)
     assert transfer_words(played(*STORY)) == "Copy 2 learned from copy 1: Fractions"
     assert not transfer_words(raced), "what happened on the way is over"
+    assert not transfer_words(played(*STORY, RaceFailed(title="There is too little free memory for the race", advice="")))
     assert solved_words(raced, "sharing") == "2 of 4 first right answers, 1 after sharing"
     assert solved_words(raced, "alone") == "1 of 4 first right answers"
 

@@ -100,12 +100,32 @@ def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(theme:
     without = button.grab().toImage()
     button.setFocus()
     qtbot.waitUntil(button.hasFocus)
+    qtbot.keyClick(button, Qt.Key.Key_A)
     image = button.grab().toImage()
     x, y = 4, button.height() // 2  # on the ring, and beside it on either side
     assert without.pixelColor(x, y) == theme.colour("accent")
     assert image.pixelColor(x, y) == theme.colour("focus_on_accent")
     assert image.pixelColor(x - 3, y) == image.pixelColor(x + 3, y) == theme.colour("accent")
     theme.use("light")
+
+
+@pytest.mark.parametrize("kind", ["primary", "plain"])
+def test_the_focus_of_a_button_shows_once_the_keyboard_is_used(theme: Theme, qtbot: QtBot, kind: str) -> None:
+    """A page gives it to a button for the keyboard: with the mouse alone, a black frame around it would say something else."""
+    button = Button(theme, "Not now", kind)
+    qtbot.addWidget(button)
+    button.show()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    button.clearFocus()
+    without = button.grab().toImage()
+    button.setFocus()
+    qtbot.waitUntil(button.hasFocus)
+    assert button.grab().toImage() == without
+    qtbot.keyClick(button, Qt.Key.Key_A)
+    assert button.grab().toImage() != without
+    button.clearFocus()
+    button.setFocus()
+    assert button.grab().toImage() != without, "a page gave it the focus after a key"
 
 
 class System(QObject):

@@ -30,7 +30,7 @@ def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
 def test_today_and_all_the_formula_and_no_price_are_said() -> None:
     assert footprint(STATE, "2026-03-09") == (
         "24 Wh today, 1.20 kWh since 5 Jan 2026: about as much as a laptop takes in 1 d 16 h.",
-        "Estimated: time contributed × watts, now 12 W (2 cores, 6 W each).",
+        "Estimated from the time contributed, at 12 W now (2 cores of 6 W each).",
         "",
     )
 
@@ -45,13 +45,13 @@ def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
     chosen = Settings(computer=ComputerSettings(watts=100.0, price_kwh=0.3), when=ScheduleSettings(kwh_a_day=0.5))
     much, how, cost = footprint(replace(STATE, settings=chosen), "2026-03-09")
     assert much.startswith("0.20 kWh today, 10.00 kWh since")
-    assert how.endswith("now 100 W (as you set it).")
+    assert how.endswith("at 100 W now (as you set it).")
     assert cost == "At your price of 0.30 for a kWh that is 0.06 today and 3.00 in all. It waits once a day took 0.50 kWh."
 
 
 def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
     one_core = replace(STATE, settings=Settings(computer=ComputerSettings(threads=1)))
-    assert footprint(one_core, "2026-03-09")[1].endswith("now 6 W (1 core, 6 W each).")
+    assert footprint(one_core, "2026-03-09")[1].endswith("at 6 W now (1 core of 6 W).")
     assert of_today(one_core, "2026-03-09")[0] == "12"
 
 

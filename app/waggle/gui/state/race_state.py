@@ -166,7 +166,7 @@ def detail(race: Race) -> str:
         case "running" if race.rounds_played >= race.rounds:
             return tr("Last test: both swarms answer new questions")
         case "running":
-            return f"{_time_words(race)} {tr('You can leave this page: Waggle says how it ends.')}"
+            return f"{_time_words(race)} {tr('You can leave this page: Waggle tells you how it ends.')}"
         case "ended":
             return _figures(race.exam, race.sharing.learned_count) if race.exam else ""
         case "stopped":
@@ -205,7 +205,7 @@ def _figures(exam: Examined, learned: int) -> str:
 
 def transfer_words(race: Race) -> str:
     """The latest first success after learning from a peer, in words; empty before the first, and once the race is over."""
-    if race.latest is None or race.latest.learned_from is None or race.phase == "ended":
+    if race.latest is None or race.latest.learned_from is None or race.phase != "running":
         return ""
     words = tr("Copy %1 learned from copy %2: %3").replace("%1", str(race.latest.racer + 1))
     title = tr(visible(race.specialties[race.latest.specialty]))

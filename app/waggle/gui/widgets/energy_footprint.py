@@ -50,7 +50,7 @@ def footprint(state: State, date: str) -> tuple[str, str, str]:
         much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(today))
         much = much.replace("%2", energy(ever)).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
         much = much.replace("%4", _laptop(ever))
-    how = tr("Estimated: time contributed × watts, now %1 W (%2).").replace("%1", f"{power_now(state, threads):.0f}")
+    how = tr("Estimated from the time contributed, at %1 W now (%2).").replace("%1", f"{power_now(state, threads):.0f}")
     how = how.replace("%2", tr(formula(settings.computer, threads, state.ready.device)))
     return much, how, " ".join(part for part in (_cost(settings, today, ever), _budget(settings)) if part)
 

@@ -201,22 +201,22 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
     if not event.fits:
         words = counted(
             event.rounds,
-            "Your %n round of training cannot continue with the new version. Begin anew, or put the old files back.",
-            "Your %n rounds of training cannot continue with the new version. Begin anew, or put the old files back.",
+            "Your %n round of training cannot continue with the new version. Start over, or put the old files back.",
+            "Your %n rounds of training cannot continue with the new version. Start over, or put the old files back.",
         )
     elif event.is_whole:
         words = counted(
             event.rounds,
-            "Your %n round of training can continue from its own saved weights, or you begin anew with the new version.",
-            "Your %n rounds of training can continue from their own saved weights, or you begin anew with the new version.",
+            "Your %n round of training can continue from its own saved weights, or you start over with the new version.",
+            "Your %n rounds of training can continue from their own saved weights, or you start over with the new version.",
         )
     else:
         words = counted(
             event.rounds,
-            "Carry your %n round of training over to the new version, or begin anew from it.",
-            "Carry your %n rounds of training over to the new version, or begin anew from it.",
+            "Take your %n round along to the new version, or start over from it.",
+            "Take your %n rounds along to the new version, or start over from it.",
         )
-    detail = in_turn(words, Message("Nothing is deleted."))
+    detail = in_turn(Message("Training is on hold."), words, Message("Nothing is deleted."))
     says = Message("%1 has changed since you trained it.", event.model.partition("/")[2] or event.model)
     return Sentence(
         word=Message("Waiting for you"), says=says, detail=detail, tone="plain", sign="warn", action="choose_training",

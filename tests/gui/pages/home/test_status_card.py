@@ -57,7 +57,7 @@ def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, win
     assert card._says.text() == "mine has changed since you trained it"
     assert "120 rounds" in card._detail.text()
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
-    assert buttons(card) == ["Begin anew", "Keep my training"]
+    assert buttons(card) == ["Start over", "Keep my training"]
     getattr(card, press).click()
     getattr(card, press).click()
     assert decisions(sent) == [choice]
@@ -68,7 +68,7 @@ def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, win
 
 def test_what_cannot_be_kept_offers_to_begin_anew_or_another_model(window_told: TellWindow) -> None:
     window, card, sent = asking(window_told, replace(CHANGED, fits=False))
-    assert buttons(card) == ["Choose another model", "Begin anew"]
+    assert buttons(card) == ["Choose another model", "Start over"]
     card._second.click()
     assert (window.page, decisions(sent)) == ("models", [])
     models = window.pages.of(ModelsPage)

@@ -120,7 +120,7 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     assert button_of(page, "Train this one") is train
     assert page._suggested.cards[0] is suggestion
     assert window.focusWidget() is train
-    assert "614 rounds trained here" in page._model_cards[0]._about.words()
+    assert "614 rounds trained here" in page._model_cards[0]._about.text()
     assert page._storage.words().endswith("49.0 GB are free")
 
 
@@ -464,7 +464,8 @@ def test_a_model_with_a_licence_leads_to_its_page(models: Models, monkeypatch: p
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
     steps = steps_after_refusal(window, page)
-    assert offer_card(page, "bees/large")._fit.text() == "Its licence is not accepted yet."
+    assert offer_card(page, "bees/large")._account.text() == "Not accepted yet"
+    assert offer_card(page, "bees/large")._fit.text() == "This model does not fit: it needs 300.5 GB.", "it is known as before"
     next(button for button in buttons(steps) if button.text() == "Open its page").click()
     next(button for button in steps.findChildren(QPushButton) if button.text() == "Make a token").click()
     assert opened == ["https://huggingface.co/bees/large", "https://huggingface.co/settings/tokens"]

@@ -222,6 +222,9 @@ def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> 
     assert command.before == 64
     tell(window, TurnProgress(number=0, turn=turn()))
     assert not view._moments.isEnabled(), "a conversation is with two models"
+    assert "Clear this conversation" in view._about.words()
+    tell(window, ChatOffer(moments=(0, 64, 613), taught=False))
+    assert view._moments.isEnabled(), "each message is read without the ones before"
     tell(window, ChatCleared(), ChatOffer(moments=(0, 700), taught=True))
     assert view._moments.text() == "Compared with: Before any training"
 

@@ -62,7 +62,11 @@ def test_where_the_end_is_seen_it_is_only_read_out(
 
 def test_a_race_that_fails_elsewhere_is_told_as_a_failure(window_told: Make, written: Sequence[AnyEvent]) -> None:
     window = window_told(written)
-    racing(window)._show_end("The verifier was gone")
+    view = racing(window)
+    assert view._stopped.isHidden()
+    view._show_end("The verifier was gone")
+    assert not view._stopped.isHidden()
+    assert {box._about.words() for box in view._lanes.values()} == {""}, "no round was played"
     assert window.status._notice.accessibleName() == "Does sharing help? The race stopped by itself"
 
 

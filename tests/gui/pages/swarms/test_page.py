@@ -351,12 +351,16 @@ def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> N
         assert form._specialties._about.words().startswith(form._specialties._model.item(i).text().split("  ·")[0])
 
 
-def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
+def test_a_kind_of_question_is_found_by_what_it_is_about_in_german(page: Page) -> None:
     assert {offer.topic for offer in catalogue_entries()} == set(TOPICS)
     translator.use("de")
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
-    assert swarms._form._specialties._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
+    choice = swarms._form._specialties
+    assert choice._model.item(0).text() == "Winzige Programme"
+    for words, rows in (("algorithm", 1), ("geometrie", 0)):
+        choice._filter.setText(words)
+        assert choice._filtered.rowCount() == rows
 
 
 def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:

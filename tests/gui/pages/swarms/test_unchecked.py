@@ -63,15 +63,15 @@ def test_the_mark_names_levels_where_some_only_are_unchecked(
     [
         (EASY, "", ""),
         (STANDARD, "", ""),
-        (HARD, "  ·  answers not verified", f"Answers not verified: {SENTENCE}"),
-        (EVERY, "  ·  hard: answers not verified", f"Answers not verified (hard): {SENTENCE}"),
+        (HARD, "  ·  not verified", f"Answers not verified: {SENTENCE}"),
+        (EVERY, "  ·  hard: not verified", f"Answers not verified (hard): {SENTENCE}"),
     ],
 )
 def test_the_form_marks_what_is_unchecked_at_the_chosen_difficulty(
     form: SpecialtyChoice, place: int, mark: str, sentence: str
 ) -> None:
     form._level.choose(place)
-    assert row_texts(form) == ["Divisors  ·  arithmetic", f"Tiny programs  ·  algorithms{mark}"]
+    assert row_texts(form) == ["Divisors", f"Tiny programs{mark}"]
     form._list.setCurrentIndex(form._filtered.index(1, 0))
     assert (form._unchecked.text(), form._unchecked.isHidden()) == (sentence, not sentence)
     form._list.setCurrentIndex(form._filtered.index(0, 0))
@@ -91,7 +91,7 @@ def test_a_swarm_says_so_beside_each_such_specialty(qapp: QApplication) -> None:
     checked, part = details("Fractions", ALL), details("Logic", ALL, ("hard",))
     assert trains_on(swarm(checked, part)) == "Fractions, Logic (hard: answers not verified)"
     all_easy = swarm(details("Words"), details("Logic", unchecked=("easy",)))
-    assert trains_on(all_easy) == "All easy: Words, Logic (answers not verified)"
+    assert trains_on(all_easy) == "Easy questions: Words, Logic (answers not verified)"
     assert trains_on(swarm(details("Words", unchecked=("easy",)))) == "Words (easy, answers not verified)"
     none = swarm(details("Words", ALL, ALL), details("Maze", ("hard",), ("hard",)))
     assert trains_on(none) == "Words, Maze; answers of all not verified"

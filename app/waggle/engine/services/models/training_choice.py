@@ -28,7 +28,7 @@ def note(home: paths.Home, chosen: ModelSettings, choice: TrainingChoice) -> Pat
     if other is None:
         raise NothingToDecideError("There is nothing to decide.", "The chosen model is the one that was trained here.")
     if choice == "keep" and not other.fits:
-        raise EngineError("The old training cannot continue with these files.", "Begin anew, or choose another model.")
+        raise EngineError("The old training cannot continue with these files.", "Start over, or choose another model.")
     try:
         anew = paths.ModelFiles(trainings.root_anew(home, model)).checkpoints
         return ownership.answer(checkpoints if choice == "keep" else anew, model)

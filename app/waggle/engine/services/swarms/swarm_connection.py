@@ -320,7 +320,7 @@ def event_from_news(
             return events.Warned(
                 title=Message("Another computer takes part with this node's identity, and the two hold each other back."),
                 advice=Message(
-                    "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`."
+                    "Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`."
                 ),
                 page="you",
             )
@@ -329,7 +329,7 @@ def event_from_news(
                 title=Message("The seed %1 has this node's own identity, so it cannot be called.", item.address),
                 advice=Message(
                     "If it is another computer, one of the two is a copy. "
-                    "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`."
+                    "Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`."
                 ),
                 page="you",
             )

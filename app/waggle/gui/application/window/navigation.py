@@ -190,7 +190,7 @@ class StatusBar(QFrame):
 
     The figures are one label: whenever a widget appears or disappears, Qt lays the whole window out again.
 
-    Home says the sentence itself.
+    Home says the sentence itself; of it, only the word for the state stands here while there is no figure.
 
     `home_wanted`: go to Home, which shows what to do about a problem and the whole text of a warning that is cut here.
     """
@@ -210,7 +210,7 @@ class StatusBar(QFrame):
         self._mark = Chip(theme, "", "peer", "play")
         self._figures = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
-        self._compact = self._problem = False
+        self._compact = self._problem = self._is_said = False
         self._page, self._warning = "home", ""
         self._sentence = as_widget(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
@@ -232,7 +232,7 @@ class StatusBar(QFrame):
 
     def _show_sentence(self) -> None:
         """Home says the sentence itself, and a notice takes its place."""
-        self._sentence.setVisible(self._page != "home" and self._notice.isHidden())
+        self._sentence.setVisible(not self._is_said and self._notice.isHidden())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -263,21 +263,20 @@ class StatusBar(QFrame):
         status = sentence(state)
         self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
+        words_shown, at_home = status_figures(state), page == "home"
+        known = [words for words in words_shown[at_home:] if words]  # Home says the peers
+        self._is_said = at_home and bool(known)
         self._show_sentence()
         self._show_way_home()
         self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr(status.word))
-        self._word.setVisible(not status.says.startswith(status.word))  # else it is said twice
+        self._word.setVisible(at_home or not status.says.startswith(status.word))  # else it is said twice
         words = (
             f"{tr(status.says).removesuffix('.')}. {tr(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
             else tr(status.says)
         )
-        self._says.say(words)
-        words_shown = status_figures(state)
-        if page == "home":  # which says it
-            words_shown = ("", *words_shown[1:])
-        known = [words for words in words_shown if words]
+        self._says.say("" if at_home else words)
         self._figures.say(APART.join(known[:1] if self._compact else known))
 
 

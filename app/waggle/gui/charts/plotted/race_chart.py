@@ -1,5 +1,7 @@
 """The two curves of a race. Imports pyqtgraph, so load it only when the first race begins."""
 
+import math
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF
 
@@ -9,6 +11,7 @@ from waggle.gui.state.race_state import LaneProgress, Race, recent_score
 from waggle.gui.theme.theme import Theme
 
 LOWEST_TOP = 0.1
+SKETCHED = 60  # steps of a curve that is only a sketch
 BESIDE = 12  # pixels around the label of a line
 
 
@@ -29,7 +32,7 @@ class RaceChart(LineChart):
         self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
         self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
         if not race.rounds_played:
-            self._add_note((1 + race.rounds) / 2, LOWEST_TOP / 2, tr("Both curves appear here"), "text_soft", centred=True)
+            self._sketch(race)
             return
         x = [float(number) for number in range(1, race.rounds_played + 1)]
         self.draw_line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
@@ -37,6 +40,22 @@ class RaceChart(LineChart):
         self.draw_label(EndLabel(x[-1], sharing[-1], names[0], "peer"))
         self.draw_label(EndLabel(x[-1], alone[-1], names[1], "text_soft"))
         self.spread_labels()
+
+    def _sketch(self, race: Race) -> None:
+        """Before the first round: two pale curves without figures, which favour neither swarm, where the real ones will be."""
+        self.getPlotItem().clear()
+        self._ticks, self._places = [], []
+        self._fit()
+        x = [1 + (race.rounds - 1) * place / SKETCHED for place in range(SKETCHED + 1)]
+        for turn, style in ((1, Qt.PenStyle.SolidLine), (-1, Qt.PenStyle.DotLine)):
+            y = [_sketched(place / SKETCHED, turn) for place in range(SKETCHED + 1)]
+            self.draw_curve(x, y, self.pen(self.theme.colour("grid"), 2.4, style))
+        self._add_note((1 + race.rounds) / 2, LOWEST_TOP * 0.35, tr("Both curves appear here"), "text_soft", centred=True)
+
+
+def _sketched(part: float, turn: int) -> float:
+    """A height that grows; with the opposite `turn`, it is the other one of two that cross in the middle."""
+    return LOWEST_TOP * (0.95 - 0.8 * math.exp(-2.5 * part) + 0.05 * turn * math.sin(2 * math.pi * part))
 
 
 def _end_name(name: str, race: Race, run: LaneProgress) -> str:

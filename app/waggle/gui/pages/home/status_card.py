@@ -388,7 +388,7 @@ class StatusCard(QFrame):
 
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The words and icons of both buttons while a person has to decide about a changed model."""
-        anew = (tr("Begin anew"), "")
+        anew = (tr("Start over"), "")
         if self._may_keep:
             return (tr("Keep my training"), ""), anew
         return anew, (tr("Choose another model"), "")

@@ -3,7 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import one_line, size, tr
+from waggle.core.message import Message
+from waggle.gui.i18n.formatting import breakable, one_line, size, tr
 from waggle.gui.pages.models.model_words import (
     UNCHECKED,
     Offers,
@@ -40,10 +41,12 @@ class ModelCard(QFrame):
         self.setProperty("now", model.active)
         title = name or model_name(model, offers)
         head = row((ElidedLabel(theme, title, "title" if model.active else "heading"), 0 if model.active else 1))
+        self._chip = Chip(theme)
+        head.addWidget(self._chip)
         if model.active:
-            head.addWidget(Chip(theme, tr("In training"), "accent", "on"))
+            self._chip.say(tr("In training"), "accent", "on")
             head.addStretch(1)
-        self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
+        self._about, self._fit = text(theme, "", "small", "soft", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._form = text(theme, "", "small", "soft", wrap=True)
         if model.active:
             self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
@@ -52,7 +55,11 @@ class ModelCard(QFrame):
             self._act = Button(theme, _act_words(model), small=True)
             self._act.setAccessibleName(tr("Train %1").replace("%1", title))
             self._act.clicked.connect(lambda: self.chosen.emit(model))
-        words = column(head, self._about, self._fit, self._form, gap=5)
+        head_box = as_widget(head)
+        head_box.setMinimumHeight(
+            theme.size["chip"]
+        )  # the names of neighbours are at the same height, with a chip or without one
+        words = column(head_box, self._about, self._fit, self._form, gap=5)
         if model.active:  # the widest card, alone on its line
             self.setLayout(row((words, 1), self._act, gap=20, margins=MARGINS))
             return
@@ -72,13 +79,18 @@ class ModelCard(QFrame):
         `form`: how it is asked, in words; `why_not`: why no button can be pressed; `failure`: why its last choice failed.
         """
         say_in(self._form, form, "soft")
-        self._about.say(model_summary(model, offers))
-        unchecked = "" if model.active else tr(UNCHECKED)
-        first, how = (failure, "") if failure else fit_parts(model.fit)
+        self._about.setText(breakable(model_summary(model, offers)))
+        unchecked, offer = "" if model.active else tr(UNCHECKED), offers.get(model.name)
+        fit = model.fit or (offer.fit if offer is not None else model.fit)  # of one that has not wholly arrived, too
+        first, how = (failure, "") if failure else fit_parts(fit)
         say_in(self._fit, first or unchecked, "bad" if failure else "soft")
         set_tip(self._fit, how)
         if not model.active:
             self._act.say(_act_words(model))
+            fits = offer.fits if offer is not None else None
+            self._chip.setVisible(fits is not None)
+            if fits is not None:
+                self._chip.say(*_fit_chip(fit, fits=fits))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)
@@ -94,8 +106,8 @@ class OfferCard(QFrame):
         self.setProperty("kind", "card")
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
-        account = text(theme, tr("Free account"), "small", "soft")
-        gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), account, gap=6))
+        self._account = text(theme, tr("Needs a free account"), "small", "soft")
+        gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), self._account, gap=6))
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
         set_tip(
@@ -126,11 +138,26 @@ class OfferCard(QFrame):
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
 
-    def show_offer(self, offer: ModelOffer, here: ModelDetails | None, coming: bool, why_not: str, failure: str = "") -> None:
+    def show_offer(
+        self,
+        offer: ModelOffer,
+        here: ModelDetails | None,
+        *,
+        coming: bool,
+        why_not: str,
+        failure: str = "",
+        unlicensed: bool = False,
+    ) -> None:
         """Show its present state. `here`: the same model on this computer; `coming`: it is being downloaded or checked.
 
-        `failure`: why its last choice failed, which counts for more than the forecast whether it fits.
+        `failure`: why its last choice failed, which counts for more than the forecast whether it fits, unless `unlicensed`: only
+        its licence was not accepted.
         """
+        if unlicensed := unlicensed and offer.gated:
+            failure = ""
+        say_in(
+            self._account, tr("Not accepted yet") if unlicensed else tr("Needs a free account"), "bad" if unlicensed else "soft"
+        )
         fits = None if failure else offer.fits
         first, how = (failure, "") if failure else fit_parts(offer.fit)
         say_in(self._fit, first or tr(UNCHECKED), "bad" if failure else "soft")
@@ -141,7 +168,7 @@ class OfferCard(QFrame):
         elif fits is None:
             self._chip.say(tr("Not checked"), "plain")
         else:
-            self._chip.say(*((fit_label(offer.fit), "good", "check") if fits else (tr("Too large"), "plain", "")))
+            self._chip.say(*_fit_chip(offer.fit, fits=fits))
         self._chip.setVisible(active or not failure)
         self._act.setVisible(not active)
         words = _act_words(here, coming=coming)
@@ -150,6 +177,11 @@ class OfferCard(QFrame):
         reason = why_not or (how or first if fits is False else "")
         self._act.setEnabled(not reason and not coming)
         set_tip(self._act, reason)
+
+
+def _fit_chip(fit: Message, *, fits: bool) -> tuple[str, str, str]:
+    """Words, tone and icon of the chip that says whether a model fits."""
+    return (fit_label(fit), "good", "check") if fits else (tr("Too large"), "plain", "")
 
 
 def _act_words(here: ModelDetails | None, *, coming: bool = False) -> str:

@@ -132,6 +132,11 @@ def chosen_name(choice: ModelChoice, offers: Offers) -> str:
     return _short_name(choice.name, offers) if choice.name else one_line(Path(choice.folder).name) or tr("Starter")
 
 
+def needs_licence(choice: ModelChoice | None) -> bool:
+    """Whether the choice failed because the licence of the model was not accepted."""
+    return choice is not None and choice.stage == "failed" and as_message(choice.title).id == NEEDS_LICENCE
+
+
 def lacks_access(choice: ModelChoice) -> bool:
     """Whether the choice failed because the hub gives this model only to some accounts, such as those with its licence."""
     return choice.stage == "failed" and as_message(choice.title).id in (NEEDS_LICENCE, REFUSED)
@@ -159,7 +164,7 @@ def failure_words(choice: ModelChoice | None) -> str:
     """Why a choice failed, in one sentence beside the model; empty if it did not."""
     if choice is None or choice.stage != "failed":
         return ""
-    return tr("Its licence is not accepted yet.") if as_message(choice.title).id == NEEDS_LICENCE else visible(tr(choice.title))
+    return tr("Its licence is not accepted yet.") if needs_licence(choice) else visible(tr(choice.title))
 
 
 def choice_progress(choice: ModelChoice) -> str:

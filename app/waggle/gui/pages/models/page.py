@@ -14,7 +14,7 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
 from waggle.gui.pages.models.choice_card import ChoiceCard
 from waggle.gui.pages.models.model_field import ModelField
-from waggle.gui.pages.models.model_words import exported_words, failure_words, offers_of, storage_words
+from waggle.gui.pages.models.model_words import exported_words, failure_words, needs_licence, offers_of, storage_words
 from waggle.gui.pages.models.prompt_form_words import prompt_form_words
 from waggle.gui.pages.page import Page
 from waggle.gui.widgets.containers.card_grid import CardGrid
@@ -263,7 +263,10 @@ class ModelsPage(Page):
         cards = (*self._hub.cards, *self._suggested.cards, *self._too_large.cards)
         for offer_card, offer in zip(cards, (*offers, *suggested, *too_large), strict=True):
             coming, failure = offer.name == self._coming, self._failure(offer.name)
-            offer_card.show_offer(offer, here.get(offer.name), coming=coming, why_not=why_not, failure=failure)
+            unlicensed = bool(failure) and needs_licence(state.choice)
+            offer_card.show_offer(
+                offer, here.get(offer.name), coming=coming, why_not=why_not, failure=failure, unlicensed=unlicensed
+            )
 
     def _search(self, words: str) -> None:
         self._await_results(self.context.client.ask(SearchModels(id=new_id(), words=words), HubResults))

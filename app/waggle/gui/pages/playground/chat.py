@@ -276,7 +276,9 @@ class ChatView(QWidget):
 
     def _draw(self) -> None:
         state, why_not = self.state, self._why_not()
-        status_line = model_notice(state)
+        reads_earlier = state.offered is None or state.offered.taught  # the turns before: they stay those of one earlier model
+        fixed = tr("Clear this conversation to compare with another moment.") if state.talk and reads_earlier else ""
+        status_line = model_notice(state) or fixed
         self._about.say(status_line)
         self._about.setVisible(bool(status_line))
         self._draw_turns()
@@ -285,7 +287,6 @@ class ChatView(QWidget):
         compared = tr("Compared with: %1").replace("%1", chosen)
         self._moments.say(compared, "down")
         self._moments.setAccessibleName(compared)
-        fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
         self._moments.setEnabled(not why_not and not fixed)
         self._moments.setToolTip(why_not or fixed)
         self._clear.setEnabled(bool(state.talk) and not why_not)

@@ -10,7 +10,7 @@ from waggle.gui.pages.playground.blind_labels import TextBlock, answer_label, no
 from waggle.gui.state.story.tries import plain_reply
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.layout import as_widget, column, restyle, row
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_chat import Reply, Turn
 
@@ -58,6 +58,7 @@ class ReplyTile(QFrame):
 
     def show_reply(self, who: str, reply: Reply, turn: Turn, *, mine: bool, picked: bool) -> None:
         self._who.say(who, "accent_text" if mine else "text_soft")
+        restyle(self, "now", mine)
         self._state.say(tr("your guess") if picked else reply_state(reply, turn))
         empty = turn.finished and not reply.text.strip()
         self._words.say(tr("It said nothing.") if empty else plain_reply(reply.text))

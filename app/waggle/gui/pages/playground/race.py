@@ -16,7 +16,7 @@ from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import UNLIMITED, WIDE, as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted_widgets import PaintedWidget
+from waggle.gui.widgets.painted_widgets import Chip, PaintedWidget
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
 
@@ -66,7 +66,7 @@ class LaneBox(QWidget):
         super().__init__()
         self._lane: Lane = lane
         self._row = MOST_ROW
-        self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
+        self._figure, self._solved = text(theme, "", "title"), ElidedLabel(theme, "", "caption", "text_faint")
         self.comb = RaceGrid(theme, lane)
         self._about = ElidedLabel(theme, "", "caption", "text_faint")
         head = row(key, text(theme, name, "heading"), (self._about, 1), self._figure, gap=8)
@@ -74,8 +74,9 @@ class LaneBox(QWidget):
 
     def show_race(self, race: Race) -> None:
         exam = race.exam
-        self._figure.setText(exam_score(exam, self._lane) if exam else recent_score(race.progress_of(self._lane)))
-        self._about.say(tr("on new questions") if exam else tr("right lately"))
+        recent = recent_score(race.progress_of(self._lane)) if race.rounds_played else ""
+        self._figure.setText(exam_score(exam, self._lane) if exam else recent)
+        self._about.say(tr("on new questions") if exam else when_right(race) if recent else "")
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
         self.limit(self._row)
@@ -84,6 +85,11 @@ class LaneBox(QWidget):
         """Let a row of cells have so many pixels of height at most; the rest stays free below."""
         self._row, least = row, self.comb.sizeHint().height()
         self.setMaximumHeight(self.sizeHint().height() + least * row // ROW - least)
+
+
+def when_right(race: Race) -> str:
+    """Of which rounds the share of right answers is."""
+    return tr("right when it stopped") if race.phase in ("stopped", "failed") else tr("right lately")
 
 
 class RaceView(QWidget):
@@ -99,7 +105,10 @@ class RaceView(QWidget):
         self._more.setMinimumWidth(min(420, theme.px(420)))  # else a scroll area computes a tall, narrow column
         self.button = Button(theme, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._start_or_stop)
-        says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
+        self._stopped = Chip(theme, tr("Stopped"), "plain", "warn")
+        self._stopped.hide()
+        says = as_widget(column(row(self._stopped, None), self._says, self._more, gap=4))
+        button = as_widget(column(self.button, None))
         self._top = card(StretchRow((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
@@ -171,6 +180,7 @@ class RaceView(QWidget):
         race = self.race
         self._says.setText(headline(race))
         self._more.setText(detail(race))
+        self._stopped.setVisible(race.phase == "failed")
         busy = race.phase in ("preparing", "running")
         words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")
         unexplained = race.phase == "failed" and not race.failure  # the next one may fail like it

@@ -16,7 +16,7 @@ from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 
-WIDTH, WIDEST = 228, 300  # pixels of the controls beside their words, at a text size of 100%: at least, and at most
+WIDTH, WIDEST = 276, 300  # pixels of the controls beside their words, at a text size of 100%: at least, and at most
 HIGH = 4  # rows: about the height of a row that is wide
 
 

@@ -73,7 +73,7 @@ class SettingsPage(Page):
         self.set_compact(False)
 
     def _make_profile_card(self) -> QFrame:
-        about = text(self.theme, tr("Sets when and how much in one step."), "small", "soft", wrap=True)
+        about = text(self.theme, tr("Sets the processors below and the conditions under When."), "small", "soft", wrap=True)
         self._unknown = text(self.theme, "", "small", "faint")
         words = column(text(self.theme, tr("Profile"), "heading"), about, gap=2)
         return card(row((words, 1), self._unknown, self.profile))
@@ -84,7 +84,12 @@ class SettingsPage(Page):
             section = next(part for part in SECTIONS if part.name == name)
             above = list[tuple[QFrame, str]]()
             if section is HOW_MUCH:
-                above.append((self._profile_card, f"{tr('Profile')} {tr('Sets when and how much in one step.')}".lower()))
+                above.append(
+                    (
+                        self._profile_card,
+                        f"{tr('Profile')} {tr('Sets the processors below and the conditions under When.')}".lower(),
+                    )
+                )
             elif section is NETWORK:
                 self.privacy = PrivacyCard(self.theme)
                 self.privacy.commanded.connect(self.commanded)

@@ -110,8 +110,7 @@ WHEN = Section("when", later("When"), (
             Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
             at_zero=None),
         Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
-            Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
-            at_zero=None),
+            Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False)),
     )),
     Group(later("Other programs and networks"), (
         Setting("when.idle_minutes", later("While you use the computer"),
@@ -151,7 +150,7 @@ HOW_MUCH = Section("how_much", later("How much"), (
             later("For saved states and models. At the limit, the oldest are deleted, but never the newest good state."),
             Range(minimum=0, maximum=10_000, unit="GB", zero=later("No limit"), whole=False),
             at_zero=None),
-        Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
+        Setting("computer.traffic_kb", later("Network"), later("Limit for sending, and for receiving."),
             Range(minimum=0, maximum=1_000_000, step=100, unit="kB/s", zero=later("Unlimited"))),
     )),
     Group(later("Energy"), (
@@ -206,7 +205,7 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("What you share"), (
         Setting("swarm.solo", later("Train alone"), later("Nothing is sent and nothing received."), Toggle()),
         Setting("swarm.my_answers", later("Your own answers"),
-            later("Your answers on Try it may teach other models. Everybody can read them, labelled as human."),
+            later("Your answers on Try it may teach other models. Everybody in the swarm can read them, labelled as human."),
             Options((("ask", later("Ask me the first time")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
         Setting("swarm.leaderboard", later("Compare models"),
             later("Your model answers a short exam every ten minutes at most, and others see and grade its answers."), Toggle()),
@@ -214,13 +213,13 @@ NETWORK = Section("network", later("Network and privacy"), (
     Group(later("How computers find each other"), (
         Setting("swarm.lan", later("Find computers nearby"),
             later("Others on your local network can then see that Waggle runs here, and in which swarm."), Toggle()),
-        Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."),
+        Setting("swarm.upnp", later("Ask the router to let others in"), later("Works with routers that allow UPnP."),
             Toggle()),
         Setting("swarm.through", later("How others reach this computer"),
-            later("If a router blocks them, other computers pass the connection on."),
+            later("If a router blocks this computer, others relay for it."),
             Options((("auto", later("Automatic")), ("relay", later("Through other computers")), ("direct", later("Directly"))))),
         Setting("swarm.light", later("Always through gateways"),
-            later("Never connect directly: everything goes through a gateway."), Toggle()),
+            later("Never connects directly; uses the gateways under Connection details."), Toggle()),
     )),
     Group(later("Status page and gateway"), (
         Setting("web.port", later("Port of the status page"), later("A page for browsers that shows how the swarm is doing."),
@@ -248,7 +247,7 @@ NETWORK = Section("network", later("Network and privacy"), (
 ))  # fmt: skip
 LEARNING = Section("learning", later("Learning and tests"), (
     Group(later("Each round"), (
-        Setting("learning.questions", later("Questions a round"),
+        Setting("learning.questions", later("Questions per round"),
             later("8, or fewer if a round would take over two minutes."),
             Range(minimum=1, maximum=64)),
         Setting("learning.group_size", later("Answers to each question"),
@@ -262,9 +261,9 @@ LEARNING = Section("learning", later("Learning and tests"), (
             TextLine(hint=later("for example Fractions, Logic"), several=True)),
     )),
     Group(later("How it answers"), (
-        Setting("model.prompt_form", later("How your model is asked"),
-            later("Unless you choose, each form is tried once, and the one with the most readable answers is used."),
-            Options((("auto", later("As it answers best")), ("plain", later("The question alone")),
+        Setting("model.prompt_form", later("Form of the question"),
+            later("Automatic: Waggle tries each form once and keeps the one that gives the most readable answers."),
+            Options((("auto", later("Automatic")), ("plain", later("The question alone")),
                      ("example", later("After an example")), ("example_opened", later("After an example, answer begun")),
                      ("chat", later("In a chat")), ("chat_example", later("In a chat, after an example")),
                      ("chat_example_opened", later("In a chat, answer begun"))))),
@@ -292,7 +291,7 @@ LEARNING = Section("learning", later("Learning and tests"), (
             at_zero=later("Lower for larger models.")),
         Setting("learning.warmup_steps", later("Gentle first steps"),
             later("How many steps the learning rate takes to rise to its full value."), Range(minimum=0, maximum=10_000)),
-        Setting("learning.updates", later("Steps a round"),
+        Setting("learning.updates", later("Steps per round"),
             later("With more than one, each step learns from a part of the examples."),
             Range(minimum=1, maximum=4)),
         Setting("learning.seed", later("Seed"), later("Makes the run of a computer that trains alone repeatable."),
@@ -320,16 +319,16 @@ ADVANCED = Section("advanced", later("Advanced"), (
     )),
     Group(later("Figures for research tools"), (
         Setting("tracking.tensorboard", "TensorBoard",
-            later("A folder to which the figures of rounds are written. Its library has to be installed."),
+            later("A folder to which the figures of rounds are written. Needs the Python package tensorboard."),
             TextLine(hint=later("for example /home/anna/runs"))),
         Setting("tracking.wandb", "Weights & Biases",
-            later("A folder for offline runs. Nothing is sent. Its library has to be installed."),
+            later("A folder for offline runs. Nothing is sent. Needs the Python package wandb."),
             TextLine(hint=later("for example /home/anna/runs"))),
         Setting("tracking.trackio", "Trackio",
-            later("A folder for offline runs. Nothing is sent. Its library has to be installed."),
+            later("A folder for offline runs. Nothing is sent. Needs the Python package trackio."),
             TextLine(hint=later("for example /home/anna/runs"))),
         Setting("tracking.run", later("Name of the run"), later("For the rounds from now on."),
-            TextLine(hint=later("made of model, swarm and settings"))),
+            TextLine(hint=later("automatic: model, swarm, settings"))),
     )),
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, LEARNING, ADVANCED)

@@ -31,7 +31,7 @@ class PrivacyCard(QFrame):
         self.setProperty("kind", "card")
         self._displayed: tuple[SentMessage, ...] | None = None
         self._line = text(theme, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
-        self._ask = Button(theme, tr("Show them"), icon="search")
+        self._ask = Button(theme, tr("Show them"))
         self._ask.setAccessibleName(tr("Show the last ten messages"))
         self._ask.clicked.connect(lambda: self.commanded.emit(QuerySent(id=new_id())))
         self._messages = QPlainTextEdit()

@@ -32,10 +32,11 @@ TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
     later("patterns"),
 )  # fmt: skip
-OFFER = Qt.ItemDataRole.UserRole
+OFFER, SEARCH_ROLE = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1  # a specialty, and the words by which it is found
 LONGEST_SAMPLE = 420  # characters
 SEARCH_WIDE = 360  # pixels at a text size of 100%
 COLUMN, LEAST = 250, 120  # pixels of the list at a text size of 100%: width of a column at least, and its own height
+UNVERIFIED = later("not verified")  # in a row, which is narrow: the whole words stand beside the list
 APART = "  ·  "  # between the parts of a row
 Index = QModelIndex | QPersistentModelIndex
 
@@ -172,6 +173,7 @@ class SpecialtyChoice(QWidget):
         self._filtered = QSortFilterProxyModel(self)
         self._filtered.setSourceModel(self._model)
         self._filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filtered.setFilterRole(SEARCH_ROLE)
         self._filter.textChanged.connect(self._filtered.setFilterFixedString)
         self._list = _Columns(self._theme)
         self._list.setProperty("kind", "ticks")  # a row that is looked at is not ticked yet
@@ -192,19 +194,27 @@ class SpecialtyChoice(QWidget):
         return self.sizeHint().height() + max(0, self._list.whole_height() - self._list.minimumHeight())
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
-        """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
+        """Fill the list if the offers changed, in the order of the alphabet."""
         if offers == self._offers:
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr(each.title).casefold())):
+        for offer in sorted(offers, key=lambda each: tr(each.title).casefold()):
             item = QStandardItem(self._offer_words(offer))
+            item.setData(f"{item.text()} {tr(offer.topic)}", SEARCH_ROLE)
             item.setCheckable(True)
             item.setData(offer, OFFER)
             self._model.appendRow(item)
-        self._list.setCurrentIndex(self._filtered.index(0, 0))
+        self._list.setCurrentIndex(self._filtered.index(self._first_easy(), 0))
         self._list.fit()
         self.changed.emit()
+
+    def _first_easy(self) -> int:
+        """The row of the first specialty with easy questions: its question is what a person sees first."""
+        rows = (
+            place for place in range(self._filtered.rowCount()) if "easy" in self._filtered.index(place, 0).data(OFFER).samples
+        )
+        return next(rows, 0)
 
     def chosen(self) -> list[SpecialtyOffer]:
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
@@ -231,10 +241,14 @@ class SpecialtyChoice(QWidget):
             item.setCheckState(Qt.CheckState.Unchecked)
 
     def _offer_words(self, offer: SpecialtyOffer) -> str:
-        """A row of the list: title, topic, and whether nobody verified the answers of the chosen levels."""
-        topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
-        mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
-        return APART.join(filter(None, (tr(offer.title), topic, mark)))
+        """A row of the list: title, the level if it lacks the chosen one, and whether nobody verified the answers."""
+        levels = chosen_levels(offer, self._level.index)
+        other = "" if len(levels) > 1 or self._has_level(offer, levels[0]) else tr(levels[0])
+        return APART.join(filter(None, (tr(offer.title), other, unchecked_mark(levels, offer.unchecked, UNVERIFIED))))
+
+    def _has_level(self, offer: SpecialtyOffer, level: Difficulty) -> bool:
+        """Whether a level is the chosen one."""
+        return level == (LEVELS + LEVELS[:1])[self._level.index]
 
     def _items(self) -> list[QStandardItem]:
         return [self._model.item(i) for i in range(self._model.rowCount())]

@@ -23,6 +23,7 @@ from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.text.privacy_text import SHARED
 from waggle.protocol.text.swarm_text import UNCHECKED
 
+CARD_MARGINS = (20, 14, 20, 14)
 LONGEST_NAME = 40  # characters of a swarm's name on a button
 
 
@@ -67,7 +68,7 @@ class SwarmCard(QFrame):
             parts.append(text(theme, tr("Probably this one: you joined it yourself."), "small", "soft", wrap=True))
         if not swarm.active:
             parts += [None, self._buttons(theme, swarm, why_not)]
-        self.setLayout(column(*parts, gap=7, margins=(20, 14, 20, 14)))
+        self.setLayout(column(*parts, gap=7, margins=CARD_MARGINS))
 
     def show_members(self, members: int | None) -> None:
         self._members.say(members_words(self._swarm, members))

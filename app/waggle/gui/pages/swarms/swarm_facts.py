@@ -19,7 +19,7 @@ MOST_SAMPLES = 3
 LEAST_SAMPLE = 220  # pixels of a sample beside others, at a text size of 100%
 FITTING, LONGEST_SAMPLE = 110, 220  # characters of a sample that fits well, and at most
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
-OF_ALL = {"easy": later("All easy: %1"), "standard": later("All standard: %1"), "hard": later("All hard: %1")}
+OF_ALL = {"easy": later("Easy questions: %1"), "standard": later("Standard questions: %1"), "hard": later("Hard questions: %1")}
 NOT_VERIFIED = later("answers not verified")
 
 
@@ -49,16 +49,19 @@ def trains_on(swarm: SwarmDetails) -> str:
     return f"{listed_titles} ({', '.join(about)})" if about else listed_titles
 
 
-def unchecked_mark(levels: Iterable[str], unchecked: Collection[str]) -> str:
-    """That nobody verified the answers of these levels, with the levels if they are some only; empty if all were checked."""
+def unchecked_mark(levels: Iterable[str], unchecked: Collection[str], mark: str = NOT_VERIFIED) -> str:
+    """That nobody verified the answers of these levels, with the levels if they are some only; empty if all were checked.
+
+    `mark`: the words for it.
+    """
     levels = tuple(levels)
     unchecked_levels = [level for level in levels if level in unchecked]
     if not unchecked_levels:
         return ""
     if len(unchecked_levels) == len(levels):
-        return tr(NOT_VERIFIED)
+        return tr(mark)
     names = [tr(DIFFICULTIES[level]) if level in DIFFICULTIES else one_line(level) for level in unchecked_levels]
-    return f"{', '.join(names)}: {tr(NOT_VERIFIED)}"
+    return f"{', '.join(names)}: {tr(mark)}"
 
 
 def has_unchecked(swarm: SwarmDetails) -> bool:

@@ -5,11 +5,11 @@ from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.swarms.swarm_card import SwarmCard
+from waggle.gui.pages.swarms.swarm_card import CARD_MARGINS, SwarmCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.card_grid import CardGrid
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.skeleton import SkeletonCard
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import EndedSwarm, SwarmDetails
@@ -96,10 +96,10 @@ class SwarmList(QWidget):
         new.setEnabled(not why_not)
         new.setToolTip(why_not)
         words = tr("Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.")
-        return card(
-            text(theme, tr("A swarm of your own"), "heading"), text(theme, words, "small", "soft", wrap=True), None,
-            row(new, join, None), gap=7,
-        )  # fmt: skip
+        head = as_widget(row((text(theme, tr("A swarm of your own"), "heading"), 1)))
+        head.setMinimumHeight(theme.size["chip"])  # as in the cards of swarms
+        parts = (head, text(theme, words, "small", "soft", wrap=True), None)
+        return frame("card", column(*parts, row(new, join, None), gap=7, margins=CARD_MARGINS))
 
     def _ended_card(self, ended: tuple[EndedSwarm, ...]) -> QFrame:
         """The swarms that ended, with the reason once for all that share it."""

@@ -26,7 +26,7 @@ SHORTEST = 8  # characters of a passphrase
 TITLES: dict[IdentityAction, str] = {
     "backup": "Back up your identity", "check": "Check a backup", "restore": "Restore an identity", "renew": "New identity",
 }  # fmt: skip
-VERBS: dict[IdentityAction, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
+VERBS: dict[IdentityAction, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Start over"}
 ABOUT: dict[IdentityAction, str] = {
     "backup": "One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, "
               "and there is no other way in: keep it as you keep a key.",

@@ -195,7 +195,7 @@ class YouPage(Page):
         )
         words = column(None, self._name, self._as_seen, None, gap=1)
         acts: tuple[tuple[str, IdentityAction], ...] = (
-            (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
+            (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore a backup"), "restore"),
             (tr("New identity"), "renew"),
         )  # fmt: skip
         self._acts = [Button(theme, word, "plain" if act == "backup" else "link", small=True) for word, act in acts]

@@ -18,6 +18,7 @@ class CardGrid(QWidget):
         super().__init__()
         self._least, self._columns = least, 0
         self._cards: list[QWidget] = []
+        self._fillers: list[QWidget] = []  # in the columns without a card: Qt leaves no gap beside an empty one
         self._box = QGridLayout()
         self._box.setContentsMargins(0, 0, 0, 0)
         self._box.setSpacing(gap)
@@ -26,7 +27,7 @@ class CardGrid(QWidget):
     def show_cards(self, cards: Sequence[QWidget]) -> None:
         """Show these cards, and delete the ones before."""
         empty(self._box)
-        self._cards, self._columns = list(cards), 0
+        self._cards, self._fillers, self._columns = list(cards), [], 0
         self._arrange()
 
     def minimumSizeHint(self) -> QSize:
@@ -46,7 +47,13 @@ class CardGrid(QWidget):
         self._columns = columns
         for card in self._cards:
             self._box.removeWidget(card)
+        for filler in self._fillers:
+            self._box.removeWidget(filler)
+            filler.deleteLater()
+        self._fillers = [QWidget(self) for _ in range(columns - len(self._cards))] if self._cards else []
         for place, card in enumerate(self._cards):
             self._box.addWidget(card, place // columns, place % columns)
+        for place, filler in enumerate(self._fillers, len(self._cards)):
+            self._box.addWidget(filler, 0, place)
         for column in range(MOST_COLUMNS):
             self._box.setColumnStretch(column, 1 if column < columns else 0)
