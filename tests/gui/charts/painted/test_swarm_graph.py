@@ -99,6 +99,7 @@ def test_a_line_leads_to_who_trains_a_pale_one_to_who_is_idle_and_none_to_a_bloc
     (drawn,) = most_active_peers([replace(OTTER, **changes)], NOW)
     assert (drawn.trains, drawn.blocked) == (trains, blocked)
     picture.show_state(state_of(ready(), events.PeerChanged(peer=replace(OTTER, **changes), at=NOW)), NOW)
+    picture._repaint_still()  # at once, not in an event of its own
     image = picture.grab().toImage()
     (node,) = place_peers((drawn,), QRectF(picture.rect()))
     middle = (QPointF(picture.rect().center()) + node.place) / 2
