@@ -156,6 +156,7 @@
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ Antworten/h, %2 von %3 GB RAM</translation></message>
+<message><source>%1, %2 left</source><translation>%1, noch %2</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, eine neue Frage, die auch andere annehmen</translation></message>
 <message><source>%1, alone</source><translation>%1, allein</translation></message>
 <message><source>%1, also in its smallest parts.</source><translation>%1, auch in den kleinsten Teilen.</translation></message>
@@ -187,6 +188,7 @@
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
+<message numerus="yes"><source>%n computers trained with you</source><translation><numerusform>%n Computer trainierte mit dir</numerusform><numerusform>%n Computer trainierten mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>%n Computer war bei der letzten Nachfrage dort.</numerusform><numerusform>%n Computer waren bei der letzten Nachfrage dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n cores of %1 W each</source><translation><numerusform>%n Kern mit %1 W</numerusform><numerusform>%n Kerne mit je %1 W</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n direkt</numerusform><numerusform>%n direkt</numerusform></translation></message>
@@ -424,6 +426,7 @@
 <message><source>Binary alternation</source><translation>Nullen und Einsen abwechseln</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Blindtest: Welches ist welches?</translation></message>
 <message><source>Block</source><translation>Sperren</translation></message>
+<message><source>Block: it gets nothing from you either.</source><translation>Sperren: Er bekommt auch nichts von dir.</translation></message>
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
 <message><source>Both answered the same.</source><translation>Beide haben gleich geantwortet.</translation></message>
@@ -597,7 +600,7 @@
 <message><source>Cryptarithm</source><translation>Buchstabenrechnung</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
-<message><source>Dashed: examples of peers.</source><translation>Gestrichelt: Beispiele von Peers.</translation></message>
+<message><source>Dashed: the examples that peers offer.</source><translation>Gestrichelt: die Beispiele, die Peers anbieten.</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
@@ -639,7 +642,6 @@
 <message><source>Downloading</source><translation>Wird geladen</translation></message>
 <message><source>Downloading %1</source><translation>%1 wird heruntergeladen</translation></message>
 <message><source>Downloading the model</source><translation>Das Modell wird heruntergeladen</translation></message>
-<message><source>Downloading the model: %1</source><translation>Modell wird heruntergeladen: %1</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Das Modell wird heruntergeladen: %1, noch %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Das Modell wird heruntergeladen: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Lädt die Fragen des Schwarms: %1 von %2 Teilen</translation></message>
@@ -772,6 +774,7 @@
 <message><source>Gone</source><translation>Weg</translation></message>
 <message><source>Good at arithmetic and logic for its size.</source><translation>Für seine Größe gut im Rechnen und in Logik.</translation></message>
 <message><source>Good models to begin with</source><translation>Gute Modelle für den Anfang</translation></message>
+<message><source>Good to know</source><translation>Gut zu wissen</translation></message>
 <message><source>Goodbye, and thank you</source><translation>Auf Wiedersehen, und danke</translation></message>
 <message><source>Graded as</source><translation>Bewertet als</translation></message>
 <message><source>Greatest common divisor</source><translation>Größter gemeinsamer Teiler</translation></message>
@@ -816,7 +819,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Wenn du sie gemessen hast. Sonst schätzt Waggle sie, wie unter „Du“ gezeigt.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
-<message><source>In %1 of %2 specialties, a peer was right first</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig. Vielleicht hätte es dein Modell auch allein geschafft.</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -862,7 +865,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
-<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Es findet richtige Antworten, markiert sie aber noch nicht als seine Antwort. Das lernt es zuerst.</translation></message>
+<message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Es findet richtige Antworten, markiert sie aber noch nicht mit dem Antwort-Tag. Das lernt es zuerst.</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
@@ -911,7 +914,6 @@
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
-<message><source>It takes %1 more.</source><translation>Es dauert noch %1.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
@@ -1187,6 +1189,7 @@
 <message><source>Not connected</source><translation>Nicht verbunden</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nicht jede Platte nimmt Sockets auf: Wähle mit --home einen Ordner auf einer anderen.</translation></message>
 <message><source>Not everything was removed</source><translation>Nicht alles wurde entfernt</translation></message>
+<message><source>Not measured yet</source><translation>Noch nicht gemessen</translation></message>
 <message><source>Not now</source><translation>Nicht jetzt</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nicht ganz: Es ist %1.</translation></message>
 <message><source>Not read yet</source><translation>Noch nicht gelesen</translation></message>
@@ -1241,6 +1244,7 @@
 <message><source>Oct</source><translation>Okt</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
+<message><source>Offered</source><translation>Angebot</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
 <message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Bei %1 neuen Fragen lagen die Kopien, die teilen, %2-mal richtig, die anderen %3-mal.</translation></message>
@@ -1604,6 +1608,7 @@
 <message><source>Stay in the menu bar when closed</source><translation>Geschlossen in der Menüleiste bleiben</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Geschlossen im Infobereich bleiben</translation></message>
 <message><source>Stays here</source><translation>Bleibt hier</translation></message>
+<message><source>Stays on this computer</source><translation>Bleibt auf diesem Computer</translation></message>
 <message><source>Step %1 of %2</source><translation>Schritt %1 von %2</translation></message>
 <message><source>Steps per round</source><translation>Schritte je Runde</translation></message>
 <message><source>Stop</source><translation>Stopp</translation></message>
@@ -1810,7 +1815,7 @@
 <message><source>The model in %1 cannot be read: its head is not its embedding, as it says.</source><translation>Das Modell in %1 lässt sich nicht lesen: Sein Kopf ist nicht seine Einbettung, wie es sagt.</translation></message>
 <message><source>The model in %1 names no stop token.</source><translation>Das Modell in %1 nennt kein Schlusstoken.</translation></message>
 <message><source>The model in %1 needs code of its own, which Waggle never runs.</source><translation>Das Modell in %1 braucht eigenen Code, und den führt Waggle nie aus.</translation></message>
-<message><source>The model is downloaded once, and kept.</source><translation>Das Modell wird einmal heruntergeladen und bleibt hier.</translation></message>
+<message><source>The model is downloaded once, and kept. Training begins when it is here.</source><translation>Das Modell wird einmal heruntergeladen und bleibt hier. Das Training beginnt, wenn es da ist.</translation></message>
 <message><source>The model is still in the middle of a step.</source><translation>Das Modell ist noch mitten in einem Schritt.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Das Modell wird anders trainiert als zuvor: Sein Optimierer beginnt von vorn.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Das Modell selbst, außer du exportierst es</translation></message>
@@ -2362,7 +2367,6 @@
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
-<message><source>Your model learned from that answer before its own first right one. It might have got there alone, too.</source><translation>Aus dieser Antwort lernte dein Modell, bevor es selbst richtig lag. Vielleicht hätte es das auch allein geschafft.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
@@ -2622,6 +2626,7 @@
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
+<message><source>pale: idle</source><translation>blass: untätig</translation></message>
 <message><source>patterns</source><translation>Muster</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>Peer</numerusform><numerusform>Peers</numerusform></translation></message>
 <message numerus="yes"><source>peers took some</source><translation><numerusform>Peer holte welche</numerusform><numerusform>Peers holten welche</numerusform></translation></message>

@@ -156,6 +156,7 @@
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
+<message><source>%1, %2 left</source><translation>%1, jeszcze %2</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, nowe pytanie, które przyjmują też inni</translation></message>
 <message><source>%1, alone</source><translation>%1, samodzielnie</translation></message>
 <message><source>%1, also in its smallest parts.</source><translation>%1, nawet w najmniejszych częściach.</translation></message>
@@ -187,6 +188,7 @@
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
+<message numerus="yes"><source>%n computers trained with you</source><translation><numerusform>%n komputer trenował z Tobą</numerusform><numerusform>%n komputery trenowały z Tobą</numerusform><numerusform>%n komputerów trenowało z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>Przy ostatnim sprawdzeniu był tam %n komputer.</numerusform><numerusform>Przy ostatnim sprawdzeniu były tam %n komputery.</numerusform><numerusform>Przy ostatnim sprawdzeniu było tam %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n cores of %1 W each</source><translation><numerusform>%n rdzeń o mocy %1 W</numerusform><numerusform>%n rdzenie po %1 W</numerusform><numerusform>%n rdzeni po %1 W</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform></translation></message>
@@ -424,6 +426,7 @@
 <message><source>Binary alternation</source><translation>Naprzemienne zera i jedynki</translation></message>
 <message><source>Blind test: guess which is which</source><translation>Ślepy test: zgadnij, co jest czym</translation></message>
 <message><source>Block</source><translation>Zablokuj</translation></message>
+<message><source>Block: it gets nothing from you either.</source><translation>Zablokuj: niczego też od Ciebie nie dostanie.</translation></message>
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
 <message><source>Both answered the same.</source><translation>Oba odpowiedziały tak samo.</translation></message>
@@ -597,7 +600,7 @@
 <message><source>Cryptarithm</source><translation>Kryptarytm</translation></message>
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
-<message><source>Dashed: examples of peers.</source><translation>Kreskowana: przykłady peerów.</translation></message>
+<message><source>Dashed: the examples that peers offer.</source><translation>Linia przerywana: przykłady, które oferują peery.</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
@@ -639,7 +642,6 @@
 <message><source>Downloading</source><translation>Pobieranie</translation></message>
 <message><source>Downloading %1</source><translation>Pobieranie %1</translation></message>
 <message><source>Downloading the model</source><translation>Pobieranie modelu</translation></message>
-<message><source>Downloading the model: %1</source><translation>Pobieranie modelu: %1</translation></message>
 <message><source>Downloading the model: %1, %2 left.</source><translation>Pobieranie modelu: %1, zostało: %2.</translation></message>
 <message><source>Downloading the model: %1.</source><translation>Pobieranie modelu: %1.</translation></message>
 <message><source>Downloading the swarm's questions: %1 of %2 parts</source><translation>Pobieranie pytań roju: części %1 z %2</translation></message>
@@ -772,6 +774,7 @@
 <message><source>Gone</source><translation>Zniknął</translation></message>
 <message><source>Good at arithmetic and logic for its size.</source><translation>Jak na swój rozmiar dobry w arytmetyce i logice.</translation></message>
 <message><source>Good models to begin with</source><translation>Dobre modele na początek</translation></message>
+<message><source>Good to know</source><translation>Warto wiedzieć</translation></message>
 <message><source>Goodbye, and thank you</source><translation>Do zobaczenia i dziękujemy</translation></message>
 <message><source>Graded as</source><translation>Oceniane jako</translation></message>
 <message><source>Greatest common divisor</source><translation>Największy wspólny dzielnik</translation></message>
@@ -816,7 +819,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Jeśli znasz je z pomiaru. Inaczej Waggle je szacuje, jak widać w części „Ty”.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
-<message><source>In %1 of %2 specialties, a peer was right first</source><translation>W %1 z %2 specjalności peer pierwszy odpowiedział dobrze</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>W %1 z %2 dziedzin pierwszy dobrze odpowiedział peer. Być może Twój model doszedłby do tego też sam.</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -862,7 +865,7 @@
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
-<message><source>It finds right answers, but does not mark them as its answer yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich jako swojej odpowiedzi. Tego uczy się najpierw.</translation></message>
+<message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich znacznikiem odpowiedzi. Tego uczy się najpierw.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
@@ -911,7 +914,6 @@
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Pokazuje, od czego zaczyna Twój model, aby było widać, co daje trening.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
-<message><source>It takes %1 more.</source><translation>Potrwa jeszcze %1.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
@@ -1187,6 +1189,7 @@
 <message><source>Not connected</source><translation>Brak połączenia</translation></message>
 <message><source>Not every disk takes sockets: choose a folder on another with --home.</source><translation>Nie każdy dysk obsługuje gniazda: wybierz folder na innym przez --home.</translation></message>
 <message><source>Not everything was removed</source><translation>Nie wszystko zostało usunięte</translation></message>
+<message><source>Not measured yet</source><translation>Jeszcze nie zmierzono</translation></message>
 <message><source>Not now</source><translation>Nie teraz</translation></message>
 <message><source>Not quite: it is %1.</source><translation>Nie całkiem: to %1.</translation></message>
 <message><source>Not read yet</source><translation>Jeszcze nie odczytano</translation></message>
@@ -1241,6 +1244,7 @@
 <message><source>Oct</source><translation>paź</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
+<message><source>Offered</source><translation>Oferta</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
 <message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Na %1 nowych pytań kopie, które się dzielą, odpowiedziały dobrze %2 razy, a pozostałe %3 razy.</translation></message>
@@ -1604,6 +1608,7 @@
 <message><source>Stay in the menu bar when closed</source><translation>Po zamknięciu zostań na pasku menu</translation></message>
 <message><source>Stay in the tray when closed</source><translation>Po zamknięciu zostań w zasobniku</translation></message>
 <message><source>Stays here</source><translation>Zostaje tutaj</translation></message>
+<message><source>Stays on this computer</source><translation>Zostaje na tym komputerze</translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
 <message><source>Steps per round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
@@ -1810,7 +1815,7 @@
 <message><source>The model in %1 cannot be read: its head is not its embedding, as it says.</source><translation>Nie można odczytać modelu w %1: jego głowica nie jest osadzeniem, choć tak podaje.</translation></message>
 <message><source>The model in %1 names no stop token.</source><translation>Model w %1 nie podaje tokenu końca.</translation></message>
 <message><source>The model in %1 needs code of its own, which Waggle never runs.</source><translation>Model w %1 wymaga własnego kodu, a takiego Waggle nigdy nie uruchamia.</translation></message>
-<message><source>The model is downloaded once, and kept.</source><translation>Model pobiera się raz i zostaje na tym komputerze.</translation></message>
+<message><source>The model is downloaded once, and kept. Training begins when it is here.</source><translation>Model jest pobierany raz i zostaje tutaj. Trening zacznie się, gdy będzie na miejscu.</translation></message>
 <message><source>The model is still in the middle of a step.</source><translation>Model jest jeszcze w trakcie kroku.</translation></message>
 <message><source>The model is trained another way than before: its optimiser begins anew.</source><translation>Model jest trenowany inaczej niż wcześniej: jego optymalizator zaczyna od nowa.</translation></message>
 <message><source>The model itself, unless you export it</source><translation>Sam model, chyba że go wyeksportujesz</translation></message>
@@ -2362,7 +2367,6 @@
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
-<message><source>Your model learned from that answer before its own first right one. It might have got there alone, too.</source><translation>Twój model uczył się z tej odpowiedzi, zanim sam odpowiedział dobrze. Może udałoby mu się to też samemu.</translation></message>
 <message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
@@ -2622,6 +2626,7 @@
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
+<message><source>pale: idle</source><translation>blada: bezczynny</translation></message>
 <message><source>patterns</source><translation>wzorce</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>peer</numerusform><numerusform>peery</numerusform><numerusform>peerów</numerusform></translation></message>
 <message numerus="yes"><source>peers took some</source><translation><numerusform>peer coś pobrał</numerusform><numerusform>peery coś pobrały</numerusform><numerusform>peerów coś pobrało</numerusform></translation></message>

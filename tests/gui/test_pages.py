@@ -584,7 +584,7 @@ def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told
         window._store.take(mine)
     window._store.flush()
     assert good._latest is None
-    assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
+    assert (good._nothing.isHidden(), good._question.isHidden(), good._when.words()) == (False, True, "")
 
 
 RESTORING = [events.Preparing(part="Preparing the model", done=2, parts=4, at=5.0)]

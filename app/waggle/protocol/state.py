@@ -62,6 +62,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return not self.origin
 
 
+def trains_with(peer: events.PeerInfo) -> bool:
+    """Whether this node learns from a connected peer, or the peer from it.
+
+    A blocked peer does neither, and this node learns nothing from a muted one.
+    """
+    return bool((peer.received and not peer.choice) or (peer.groups_pulled and peer.choice != "blocked"))
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, dict=True):  # dict: for what is counted once, in swarms of hundreds
     """Everything that a window, a tray or `waggle ctl` may show."""
 
@@ -150,15 +158,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True):  # dict: for 
 
     @cached_property
     def members(self) -> tuple[events.PeerInfo, ...]:
-        """The peers that train with this node: connected, and learning from it or it from them. Seeds train nothing.
-
-        A blocked peer does neither, and this node learns nothing from a muted one.
-        """
-        return tuple(
-            peer
-            for peer in self.connected
-            if (peer.received and not peer.choice) or (peer.groups_pulled and peer.choice != "blocked")
-        )
+        """The peers that train with this node: connected, and learning from it or it from them. Seeds train nothing."""
+        return tuple(filter(trains_with, self.connected))
 
     @cached_property
     def takers(self) -> tuple[events.PeerInfo, ...]:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
-from waggle.gui.charts.painted.score_curve import ScoreCurve
+from waggle.gui.charts.painted.score_curve import ScoreCurve, moved_apart
 from waggle.gui.charts.painted.skill_comb import NAMED, SkillComb, name_lines
 from waggle.gui.state.measured_curves import all_measured
 from waggle.gui.state.story.learning_story import Skill
@@ -37,10 +37,18 @@ def test_each_score_and_first_answer_is_told_where_it_is_drawn(theme: Theme, qtb
     top = curve._ticks()[-1]
     assert curve.words_at(curve._at(100, 0.4, top)) == "After 100 rounds: 40 of 100 right"
     middle = curve._at(50, 0.2, top)
-    assert curve._aha_point(aha, top) == middle, "on the curve between two scores"
+    assert curve._aha_points(top) == [middle], "on the curve between two scores"
     assert curve.words_at(middle) == "Fractions: Brisk Otter · idotter was right first"
     assert curve.words_at(QPointF(2, 2)) == ""
     assert "Fractions: Brisk Otter" in curve.accessibleDescription()
+
+
+@pytest.mark.parametrize(
+    ("places", "moved"),
+    [((10.0, 40.0), [10.0, 40.0]), ((10.0, 12.0), [10.0, 19.0]), ((50.0, 97.0, 99.0), [50.0, 91.0, 100.0]), ((), [])],
+)
+def test_first_answers_that_lie_close_are_moved_apart(places: tuple[float, ...], moved: list[float]) -> None:
+    assert moved_apart(places, 0.0, 100.0, 9.0) == moved
 
 
 def test_a_lone_score_shows_how_unsure_it_is(theme: Theme, qtbot: QtBot) -> None:

@@ -15,6 +15,7 @@ from waggle.gui.widgets.drawing import hexagon, mirror_box
 from waggle.protocol.events import Aha
 
 PIN, GAP = 10, 8  # pixels: the radius of a pin, and around what is drawn
+INSET = 11  # pixels between the edge of the list and its pins, by which what stands above it is further inside than the list
 MOST_IN_VIEW = 9  # entries: with more, the list scrolls
 
 

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QRectF, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QFontMetricsF, QPaintEvent
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -86,6 +87,24 @@ def picture(theme: Theme, qtbot: QtBot) -> Iterator[Counted]:
 
 def running(picture: SwarmGraph) -> list[QTimer]:
     return [timer for timer in picture.findChildren(QTimer) if timer.isActive()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "trains", "blocked"),
+    [({}, True, False), ({"received": 0, "groups_pulled": 0}, False, False), ({"choice": "blocked"}, False, True)],
+)
+def test_a_line_leads_to_who_trains_a_pale_one_to_who_is_idle_and_none_to_a_blocked_peer(
+    picture: SwarmGraph, changes: dict[str, Any], trains: bool, blocked: bool
+) -> None:
+    (drawn,) = most_active_peers([replace(OTTER, **changes)], NOW)
+    assert (drawn.trains, drawn.blocked) == (trains, blocked)
+    picture.show_state(state_of(ready(), events.PeerChanged(peer=replace(OTTER, **changes), at=NOW)), NOW)
+    picture._repaint_still()  # at once, not in an event of its own
+    image = picture.grab().toImage()
+    (node,) = place_peers((drawn,), QRectF(picture.rect()))
+    middle = (QPointF(picture.rect().center()) + node.place) / 2
+    near = [image.pixelColor(round(middle.x()) + x, round(middle.y()) + y) for x in range(-2, 3) for y in range(-2, 3)]
+    assert (len({colour.lightness() for colour in near}) > 1) is not blocked, "something is drawn between both"
 
 
 def test_what_flowed_is_read_off_two_states() -> None:

@@ -12,7 +12,8 @@ from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-PEERS = {name: PeerInfo(id=name, name=name, connection="direct") for name in ("first", "second", "third")}
+PEERS = {name: PeerInfo(id=name, name=name, connection="direct", received=1) for name in ("first", "second", "third")}
+IDLE = {name: replace(peer, received=0) for name, peer in PEERS.items()}
 CROWD = {f"p{number}": PeerInfo(id=f"p{number}", name=f"Peer {number}", connection="direct") for number in range(12)}
 RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PEERS)
 
@@ -41,14 +42,15 @@ def test_peers_stand_as_there_is_room_for_them(
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
 @pytest.mark.parametrize("high", [290, 560])
-def test_who_is_alone_stands_among_free_cells(theme: Theme, qtbot: QtBot, high: int) -> None:
+def test_who_trains_alone_stands_in_the_comb(theme: Theme, qtbot: QtBot, high: int) -> None:
     card = SharingCard(theme)
     qtbot.addWidget(card)
     card.resize(392, high)
     card.show()
-    for peers in ({}, PEERS):
+    for peers in ({}, PEERS, IDLE):
         card.show_state(replace(RUNNING, peers=peers), 1.0)
-        qtbot.waitUntil(lambda alone=not peers: card._free.isVisible() is alone)
+        qtbot.waitUntil(lambda alone=peers is not PEERS: card._free.isVisible() is alone)
+    assert card._free._peers == tuple(sorted(IDLE)), "who is only connected stands beside it"
 
 
 def test_who_is_alone_reads_so_only_while_an_engine_runs(theme: Theme, qtbot: QtBot) -> None:
@@ -63,9 +65,11 @@ def test_the_card_says_how_many_train_with_you_and_nothing_else(theme: Theme, qt
     card = SharingCard(theme)
     qtbot.addWidget(card)
     members = {name: replace(peer, received=9, groups_pulled=2) for name, peer in PEERS.items() if name != "third"}
-    card.show_state(replace(RUNNING, peers=PEERS | members), 1.0)
-    assert card._here.text() == "2 computers train with you"
-    assert {peer.id for peer in card._picture._peers} == set(members), "the picture shows those that are counted"
+    state = replace(RUNNING, peers=IDLE | members)
+    for phase, words in (("contributing", "2 computers train with you"), ("paused", "2 computers trained with you")):
+        card.show_state(replace(state, phase=phase), 1.0)
+        assert card._here.text() == words
+        assert {peer.id for peer in card._picture._peers} == set(members), "the picture shows those that are counted"
 
 
 def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:

@@ -50,8 +50,8 @@ def test_a_download_shows_how_much_of_it_is_here(view: StartView) -> None:
     loading = replace(CHECKER, part="Loading the model", done=2)
     download = events.Downloading(model="mine", done=412_000_000, total=980_000_000, seconds_left=360.0)
     view.show_state(State(preparing=loading, downloading=download))
-    assert view.why.text() == "The model is downloaded once, and kept. It takes about 6 min more."
-    assert view._steps[2]._part_done.text() == "412 of 980 MB"
+    assert view.why.text() == "The model is downloaded once, and kept. Training begins when it is here."
+    assert view._steps[2]._part_done.text() == "412 of 980 MB, about 6 min left"
     assert (view._steps[2]._bar.isVisible(), view._steps[2]._bar.value()) == (True, 420)
     assert view._steps[2].accessibleName() == "Downloading the model: under way"
     view.show_state(State(preparing=loading))

@@ -105,6 +105,10 @@ def test_the_home_page_names_who_taught_what_and_leads_to_all(window_told: Make)
     skills = window.pages.of(HomePage).skills
     lines = [(line._name.words(), line._skills.text()) for line in skills._teachers if line.isVisible()]
     assert lines == [("Woolly Marmot", "Tiny programs, Calendar, Decimals, Base conversion"), ("Silver Falcon", "Arithmetic")]
+    assert not skills.all_ahas.isVisible(), "all are named beside the comb"
+    window.resize(1024, 600)
+    screenshot_when_still(window)
+    assert not any(line.isVisible() for line in skills._teachers)
     assert skills.all_ahas.isVisible()
     skills.all_ahas.click()
     assert window.page == "progress"

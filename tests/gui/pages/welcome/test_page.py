@@ -300,7 +300,7 @@ def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, an
     welcome._next.click()
     second, first, second_anew = announcements
     assert first.startswith("Step 1 of 2: What it does. Let your computer learn with others. Waggle trains ")
-    assert "Never leaves this computer. Your files. " in first
+    assert "Stays on this computer. Your files. " in first
     assert second.startswith("Step 2 of 2: With whom. A swarm is a group of computers ")
     chosen = "First light, the default swarm. Nine specialties. Anyone may join; you train alone until someone does."
     assert second.endswith(chosen)

@@ -78,6 +78,7 @@ def test_the_next_test_is_named_where_it_comes_by_rounds(every: int, why: Litera
     engine = ready(prompt_form=PromptFormChoice(why=why))
     state = running(held_out=scores, settings=settings, ready=engine, round=217)
     assert score_text(state, brief=True).detail == f"79 of 270 right in the test after 200 rounds{soon}."
+    assert "next after" not in score_text(replace(state, phase="paused")).detail, "nothing trains"
 
 
 def test_few_questions_say_how_little_they_mean() -> None:
@@ -90,8 +91,8 @@ def test_few_questions_say_how_little_they_mean() -> None:
         ({"reach": "solo"}, "You train alone", "race"),
         ({"reach": "alone"}, "Too early to say", "invite"),
         ({"peers": {"p": PEER}}, "Too early to say", ""),
-        ({"peers": {"p": PEER}, "rounds": (LEARNED,)}, "Too early to say", "race"),
-        ({"ahas": (ALONE, TAUGHT)}, "In 1 of 3 specialties, a peer was right first", "race"),
+        ({"peers": {"p": PEER}, "rounds": (LEARNED,)}, "Not measured yet", "race"),
+        ({"ahas": (ALONE, TAUGHT)}, "Not measured yet", "race"),
     ],
 )
 def test_without_measured_curves_nothing_is_claimed_but_what_happened(changes: dict[str, object], says: str, page: str) -> None:

@@ -273,7 +273,7 @@ class StatusBar(QFrame):
         self._word.setVisible(at_home or not status.says.startswith(status.word))  # else it is said twice
         words = (
             f"{tr(status.says).removesuffix('.')}. {tr(status.detail)}"
-            if state.phase in ("preparing", "paused", "waiting", "problem")
+            if state.phase in ("preparing", "paused", "waiting")
             else tr(status.says)
         )
         self._says.say("" if at_home else words)

@@ -22,10 +22,22 @@ from waggle.protocol.state import State
 LINE = 18  # pixels of a line of text, before text scaling
 BEFORE, BEHIND, ABOVE, BELOW = 42, 62, 26, 24  # pixels around the plot, before text scaling
 LOWEST, KEY, SIGN, APART = 120, 22, 14, 18  # pixels: of all; the line that explains the signs; a sign; and between two
-CELL = 6.5  # pixels: radius of a first right answer
+CELL, IN_SIGHT = 6.5, 9.0  # pixels: radius of a first right answer, and between the middles of two at least
 NEAR = 12.0  # pixels between the pointer and what it points at
 LOWEST_TOP = 0.1  # a share
 MOST_TICKS = 9  # lines across the plot
+
+
+def moved_apart(places: Sequence[float], first: float, last: float, apart: float) -> list[float]:
+    """Places in order, each at least so far behind the one before; all between `first` and `last` if these leave the room."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max([place, *(before + apart for before in moved[-1:])]))
+    ends = last
+    for number in reversed(range(len(moved))):
+        moved[number] = min(moved[number], ends)
+        ends = moved[number] - apart
+    return [max(first, place) for place in moved]
 
 
 def line_name(line: MeasuredLine) -> str:
@@ -209,9 +221,15 @@ class ScoreCurve(PaintedChart):
         for point in points if len(points) < 30 else points[-1:]:
             painter.drawEllipse(point, 4, 4)
 
-    def _aha_point(self, aha: Aha, top: float) -> QPointF:
-        """On the curve after the round of the first right answer."""
-        number = round_number(aha.round)
+    def _aha_points(self, top: float) -> list[QPointF]:
+        """On the curve after the rounds of the first right answers; near ones are moved along it, so that each is in sight."""
+        places = [self._at(round_number(aha.round), 0.0, top).x() for aha in self._ahas]
+        plot = self.plot()
+        return [self._on_curve(x, top) for x in moved_apart(places, plot.left(), plot.right(), IN_SIGHT)]
+
+    def _on_curve(self, x: float, top: float) -> QPointF:
+        plot, (begins, ends) = self.plot(), self._ends
+        number = begins + (ends - begins) * (x - plot.left()) / plot.width()
         scores = [score for group in self._exams for score in group]
         after = next((i for i, score in enumerate(scores) if score.round >= number), len(scores) - 1)
         before, later = scores[max(0, after - 1)], scores[after]
@@ -222,14 +240,14 @@ class ScoreCurve(PaintedChart):
         return self._at(number, share, top)
 
     def _draw_ahas(self, painter: QPainter, top: float) -> None:
-        for aha in self._ahas:
-            point = self._aha_point(aha, top)
+        points = self._aha_points(top)
+        for aha, point in zip(self._ahas, points, strict=True):
             painter.setPen(QPen(self.theme.colour("surface"), 1.6))
             painter.setBrush(self.theme.colour("peer" if aha.origin else "accent"))
             painter.drawPolygon(hexagon(point.x(), point.y(), CELL))
-        newest = next((aha for aha in reversed(self._ahas) if aha.origin), None)
-        if newest is not None:
-            self._draw_note(painter, newest, self._aha_point(newest, top))
+        taught = [place for place, aha in enumerate(self._ahas) if aha.origin]
+        if taught:
+            self._draw_note(painter, self._ahas[taught[-1]], points[taught[-1]])
 
     def _draw_note(self, painter: QPainter, aha: Aha, point: QPointF) -> None:
         """The words about one first right answer, above the plot, and a thin line down to it."""
@@ -250,9 +268,9 @@ class ScoreCurve(PaintedChart):
         if not self._exams:
             return ""
         top = self._ticks()[-1]
-        for aha in reversed(self._ahas):
-            if _near(self._aha_point(aha, top), point):
-                return whole_words(aha)
+        near = [(aha, place) for aha, place in zip(self._ahas, self._aha_points(top), strict=True) if _near(place, point)]
+        if near:
+            return whole_words(min(near, key=lambda each: (each[1] - point).manhattanLength())[0])
         for score in (score for group in self._exams for score in group):
             if _near(self._at(score.round, score.right / score.total, top), point):
                 words = tr("%1 of %2 right").replace("%1", figure(score.right)).replace("%2", figure(score.total))

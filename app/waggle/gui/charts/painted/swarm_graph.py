@@ -1,4 +1,5 @@
-"""The swarm as a graph: this node in the centre, peers around it, a dashed edge is a relay; cells move along while groups do.
+"""The swarm as a graph: this node in the centre, peers around it, a dashed edge is a relay, a pale one leads to a peer
+that trains nothing here; cells move along while groups do.
 
 It paints sixty frames a second only while something moves and is visible; otherwise no timer runs.
 """
@@ -29,7 +30,7 @@ from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import State
+from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.peer_text import standing_text
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
@@ -76,7 +77,7 @@ class SwarmGraph(PaintedChart):
         self._clock = clock
         self._state: State | None = None  # the previous one, while this was visible
         self._peers: tuple[GraphPeer, ...] = ()
-        self._me, self._more, self._marked = "", 0, ""
+        self._me, self._more, self._marked, self._halts = "", 0, "", False
         self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # for tooltips: the peers, and the time of that State
         self._around: list[PlacedPeer] = []
         self._still = QPixmap()  # everything that does not move; below, what it was painted for
@@ -98,7 +99,8 @@ class SwarmGraph(PaintedChart):
 
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state if self.isVisible() else None
-        self._me = state.ready.node if state.ready else ""
+        self._me, halted = state.ready.node if state.ready else "", self._halts
+        self._halts = state.phase in HALTED_PHASES
         if not state.peers:
             self.latest = None
         if before is not None:
@@ -107,7 +109,7 @@ class SwarmGraph(PaintedChart):
             self._describe(state)
         self._known = (state.peers, now)
         peers = most_active_peers(list(state.peers.values()), now)
-        if peers != self._peers:
+        if peers != self._peers or self._halts != halted:
             self._peers, self._more = peers, len(state.peers) - len(peers)
             self.changed.start()
 
@@ -179,7 +181,7 @@ class SwarmGraph(PaintedChart):
 
     def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
-        frame = (self._me, self._marked, place.size(), ratio, self.theme.mode, self.layoutDirection())
+        frame = (self._me, self._marked, self._halts, place.size(), ratio, self.theme.mode, self.layoutDirection())
         if frame == self._still_of or place.isEmpty():  # it has no room yet
             return
         self._still_of = frame
@@ -210,7 +212,7 @@ class SwarmGraph(PaintedChart):
             self._draw_edge(painter, centre, node)
         for node in self._around:
             painter.setOpacity(1 - 0.15 * node.peer.age)
-            draw_avatar(painter, self.theme, node.peer.id, node.place, node.radius, gone=node.peer.faded)
+            draw_avatar(painter, self.theme, node.peer.id, node.place, node.radius, gone=self._is_faded(node))
             painter.setOpacity(1)
             if node.peer.id == self._marked:
                 painter.setPen(QPen(self.theme.colour("text"), 2))
@@ -228,21 +230,25 @@ class SwarmGraph(PaintedChart):
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
     def _draw_edge(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
-        if node.peer.gone:
+        if node.peer.gone or node.peer.blocked:
             return
         tone = self.theme.colour("control")
-        tone.setAlphaF(0.6 if node.peer.met else 0.25)
+        tone.setAlphaF(0.6 if node.peer.trains else 0.25)
         pen = QPen(tone, 1.2)
         if node.peer.relay:
             pen.setDashPattern([4, 4])
         painter.setPen(pen)
         painter.drawLine(centre, node.place)
 
+    def _is_faded(self, node: PlacedPeer) -> bool:
+        """Whether a peer is grey: all are during a pause."""
+        return node.peer.faded or self._halts
+
     def _names(self, painter: QPainter) -> None:
         """Draw each name that fits, and the name of the selected peer in any case."""
         font = self.theme.font("caption")
         painter.setFont(font)
-        faded = {node.peer.id for node in self._around if node.peer.faded}
+        faded = {node.peer.id for node in self._around if self._is_faded(node)}
         for peer, (box, words) in self.name_places(QFontMetricsF(font)).items():
             painter.fillRect(_ground(box), self.theme.colour("surface"))
             painter.setPen(self.theme.colour("text_faint" if peer in faded else "text_soft"))
@@ -298,7 +304,7 @@ class SwarmGraph(PaintedChart):
         centre = QRectF(self.rect()).center()
         sides = _sides(box)
         for other in self._around:
-            if other is node or other.peer.gone or _lie_apart(box, centre, other.place):
+            if other is node or other.peer.gone or other.peer.blocked or _lie_apart(box, centre, other.place):
                 continue
             edge = QLineF(centre, other.place)
             if any(edge.intersects(side)[0] == QLineF.IntersectionType.BoundedIntersection for side in sides):

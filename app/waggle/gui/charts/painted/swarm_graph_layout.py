@@ -15,6 +15,7 @@ from waggle.gui.i18n.formatting import one_line
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import trains_with
 
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
@@ -40,7 +41,8 @@ class GraphPeer(msgspec.Struct, frozen=True):
     gone: bool
     faded: bool
     age: int
-    met: bool  # groups were exchanged
+    blocked: bool
+    trains: bool  # with this node
 
 
 class PlacedPeer(msgspec.Struct, frozen=True):
@@ -96,8 +98,7 @@ def _graph_peer(peer: PeerInfo, now: float, *, place: int, name: str) -> GraphPe
     gone = peer.connection == "gone"
     return GraphPeer(
         id=peer.id, name=name, named=place < NAMED, place=place, relay=peer.connection == "relay", gone=gone,
-        faded=gone or bool(peer.choice), age=silence_level(peer, now),
-        met=peer.received > 0 or peer.groups_pulled > 0,
+        faded=gone or bool(peer.choice), age=silence_level(peer, now), blocked=peer.choice == "blocked", trains=trains_with(peer),
     )  # fmt: skip
 
 

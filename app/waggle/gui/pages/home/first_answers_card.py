@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.aha_list import AhaList
+from waggle.gui.widgets.aha_list import INSET, AhaList
 from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
@@ -29,7 +29,8 @@ class FirstAnswersCard(QWidget):
         self._list.chosen.connect(lambda _aha: self.progress_wanted.emit())
         self._title = text(theme, tr("First right answers"), "heading")
         self._part = ElidedLabel(theme, role="small", tone="text_soft", right=True)
-        self._box = column(row(self._title, (self._part, 1)), self._list, None, gap=6, margins=(PAD, ABOVE, PAD, ABOVE))
+        head = row(self._title, (self._part, 1), margins=(INSET, 0, INSET, 0))
+        self._box = column(head, self._list, None, gap=6, margins=(PAD - INSET, ABOVE, PAD - INSET, ABOVE))
         self._card = frame("card", self._box)
         self._card.setParent(self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

@@ -16,12 +16,12 @@ from waggle.gui.widgets.text import text
 from waggle.gui.widgets.typeset.typeset_text import TypesetText
 from waggle.protocol.state import Card, State
 
-MOST = 8  # questions
+MOST, OUTLINED = 8, 3  # questions, and outlines of them
 LEAST_ROOM = 100  # pixels of height for a further question, before text scaling
 SMALLER = 0.8  # the size of tries, as a share of that on the stage
 SIZES = ((60, "title"), (10_000, "strong"))  # fonts of a question, by its length in characters
-QUESTION_WIDE = (0.6, 0.42, 0.5, 0.36, 0.46, 0.4, 0.54, 0.38)  # of the width, for each outline of a question
-TRIES = (4, 2, 5, 3, 3, 6, 2, 4)  # the outlines of tries at each of them
+QUESTION_WIDE = (0.6, 0.42, 0.5)  # of the width, for each outline of a question
+TRIES = (4, 2, 5)  # the outlines of tries at each of them
 TILE_WIDE, TILE_HIGH, CHIP_WIDE = 104, 64, 72  # pixels of the outlines of tries and of a specialty, before text scaling
 LINE_HIGH, BETWEEN = 16, 28  # pixels: the outline of a question, and below the outlines of its tries
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
@@ -53,13 +53,13 @@ class TriedQuestion(QWidget):
 
 
 class QuestionOutlines(PaintedWidget):
-    """Where questions, specialties and tries will stand: as many outlines as have room, each paler than the one above."""
+    """Where questions, specialties and tries will stand: a few outlines, each paler than the one above."""
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         line, high, wide, chip = map(self.theme.px, (LINE_HIGH, TILE_HIGH, TILE_WIDE, CHIP_WIDE))
         gap, each = self.theme.px(GAP), line + high + self.theme.px(GAP + BETWEEN)
-        fitting = min(len(TRIES), int((place.height() + self.theme.px(BETWEEN)) // each))
+        fitting = min(OUTLINED, int((place.height() + self.theme.px(BETWEEN)) // each))
         for number in range(fitting):
             tone, top = self.theme.colour("sunken"), place.top() + number * each
             tone.setAlphaF(1 - number / fitting)
@@ -146,5 +146,5 @@ def _meaning(cards: Sequence[Card]) -> str:
     if "right" in kinds:
         return tr("Some tries are right. It learns from what sets them apart from the others.")
     if "untagged" in kinds:
-        return tr("It finds right answers, but does not mark them as its answer yet. It learns that first.")
+        return tr("It finds right answers, but does not mark them with the answer tag yet. It learns that first.")
     return tr("None is right yet. It keeps trying, and learns from the first that are.")

@@ -22,11 +22,13 @@ class GoodAnswerCard(QFrame):
         self.setProperty("kind", "card")
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._question = ElidedLabel(theme, role="body", tone="text_soft")
+        self._nothing = text(theme, tr("The next right answer, yours or a peer's, appears here."), "body", "soft", wrap=True)
         self._answer = HighlightedText(theme, 1)
         self._reward, self._who = Chip(theme), Chip(theme)
         self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
         self._box = column(
-            row((text(theme, tr("Latest right answer"), "heading"), 1), self._when), self._question, self._well, None,
+            row((text(theme, tr("Latest right answer"), "heading"), 1), self._when),
+            self._nothing, self._question, self._well, None,
             row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
         )  # fmt: skip
         self.setLayout(self._box)
@@ -39,11 +41,11 @@ class GoodAnswerCard(QFrame):
             self._model, self._latest = model, None
         latest = latest_good_answer(state)
         self._latest = latest or self._latest
-        for widget in (self._well, self._reward, self._who):
+        for widget in (self._question, self._well, self._reward, self._who):
             widget.setVisible(self._latest is not None)
+        self._nothing.setVisible(self._latest is None)
         if self._latest is None:
             self._when.say("")
-            self._question.say(tr("The next right answer, yours or a peer's, appears here."))
             return
         card, answer = self._latest
         self._when.say(ago(card.at, now))

@@ -1,4 +1,4 @@
-"""Home's one suggestion: what a person may do next."""
+"""Home's one suggestion: what a person may do next; or what explains the beginning."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
@@ -22,12 +22,11 @@ class NextCard(QFrame):
         self.setProperty("kind", "card")
         self._theme = theme
         self._step: NextStep | None = None
+        self._heading = text(theme, "", "label", "soft")
         self.title, self.says = text(theme, "", "heading", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self.button = Button(theme, "", small=True)
         self.button.clicked.connect(lambda: self._step and self.page_wanted.emit(self._step.page, self._step.part))
-        self._box = column(
-            text(theme, tr("What next?"), "label", "soft"), self.title, self.says, None, row(self.button, None), gap=5
-        )
+        self._box = column(self._heading, self.title, self.says, None, row(self.button, None), gap=5)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -39,6 +38,7 @@ class NextCard(QFrame):
         step = next_step(state, now)
         if step != self._step:
             self._step = step
+            self._heading.setText(tr("Good to know") if step and step.explains else tr("What next?"))
             self.title.setText(step.title if step else "")
             self.says.setText(step.says if step else "")
             self.button.say(step.button if step else "")

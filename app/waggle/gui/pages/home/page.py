@@ -18,9 +18,9 @@ from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.day_query import QuerySchedule, QueryWhileWaiting
 from waggle.gui.state.story.namesakes import namesakes
-from waggle.gui.widgets.aha_list import AhaList
+from waggle.gui.widgets.aha_list import INSET, AhaList
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
-from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, in_the_middle
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, in_the_middle, row
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.daily_totals import engine_date
@@ -65,7 +65,8 @@ class HomePage(Page):
         self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
         self._ahas = AhaList(theme)
         self._ahas.chosen.connect(lambda _aha: requests.page.emit("progress", ""))
-        self._ahas_card = card(text(theme, tr("First right answers"), "heading"), self._ahas, gap=8)
+        heading = row(text(theme, tr("First right answers"), "heading"), margins=(INSET, 0, INSET, 0))
+        self._ahas_card = frame("card", column(heading, self._ahas, gap=8, margins=(20 - INSET, 16, 20 - INSET, 16)))
         self._main = column((self.score, 1000), self.skills)
         self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1000), self.cost, self.next)
@@ -207,14 +208,13 @@ class HomePage(Page):
         for part in (self.sharing, self.good):
             part.setVisible(state.ready is not None)
         self.cost.setVisible(state.ready is not None and self.cost.has_figures)
-        self._has_side = state.ready is not None
+        self._has_side = state.ready is not None or (bool(state.ahas) and not self.score.curve.isHidden() and not self._vast)
         self._share_width()
         self._show_resting_ahas(state)
         alone = self.score.isHidden()  # the first card, in the middle of the page
         self._cards.setVisible(not alone)
         starts = self.score.shows_start
         self._box.setStretch(0, 1 if alone or starts else 0)
-        self._box.setStretch(self._box.count() - 1, 2 if alone else 1)
         self.hero.setMaximumWidth(self.theme.px(ALONE) if alone else self.theme.px(START[0]) if starts else UNLIMITED)
         self.hero.set_alone(alone)
         self.hero.set_above_steps(starts)

@@ -15,15 +15,15 @@ from waggle.gui.state.story.learning_story import INVITE, Sharing, company, comp
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.layout import FLUSH, column, restyle, row
+from waggle.gui.widgets.layout import column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import State
+from waggle.protocol.state import HALTED_PHASES, State
 
 ALONE, FOR_A_PEER, LEAST = 60, 14, 170  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
-CELL = 46  # pixels, before text scaling: the radius of a free cell at most
+CELL, CELLS = 46, 6  # pixels, before text scaling: the radius of a free cell at most; and how many there are
 
 
 class AvatarRow(PaintedWidget):
@@ -33,9 +33,10 @@ class AvatarRow(PaintedWidget):
         super().__init__(theme)
         self._peers: tuple[tuple[str, bool], ...] = ()
 
-    def show_peers(self, peers: Iterable[PeerInfo]) -> None:
+    def show_peers(self, peers: Iterable[PeerInfo], *, halts: bool) -> None:
+        """`halts`: training pauses, so that all are grey."""
         ranked = sorted(peers, key=lambda peer: (peer.connection == "gone", bool(peer.choice), -peer.used, peer.id))
-        in_order = tuple((peer.id, peer.connection == "gone" or bool(peer.choice)) for peer in ranked)
+        in_order = tuple((peer.id, halts or peer.connection == "gone" or bool(peer.choice)) for peer in ranked)
         if in_order != self._peers:
             self._peers = in_order
             self.update()
@@ -57,15 +58,16 @@ class AvatarRow(PaintedWidget):
 
 
 class FreeCells(PaintedWidget):
-    """This node alone in its comb: the cells around it are free."""
+    """This node in its comb: the cells around it are free, or those who are connected stand there before any trains with it."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._node = ""
+        self._node, self._peers = "", tuple[str, ...]()
 
-    def show_node(self, node: str) -> None:
-        if node != self._node:
-            self._node = node
+    def show_node(self, node: str, peers: tuple[str, ...]) -> None:
+        """`peers`: the identities of CELLS peers at most."""
+        if (node, peers) != (self._node, self._peers):
+            self._node, self._peers = node, peers
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
@@ -73,9 +75,13 @@ class FreeCells(PaintedWidget):
         apart, middle = math.sqrt(3) * (radius + 2), place.center()
         painter.setBrush(self.theme.colour("sunken"))
         painter.setPen(QPen(self.theme.colour("border"), 1))
-        for turn in range(6):
-            x, y = (apart * each(math.radians(60 * turn)) for each in (math.cos, math.sin))
-            painter.drawPolygon(hexagon(middle.x() + x, middle.y() + y, radius))
+        turns = [math.radians(60 * turn) for turn in range(CELLS)]
+        around = [middle + QPointF(apart * math.cos(turn), apart * math.sin(turn)) for turn in turns]
+        for cell in around:
+            painter.drawPolygon(hexagon(cell.x(), cell.y(), radius))
+        for cell, peer in zip(around, self._peers, strict=False):
+            draw_avatar(painter, self.theme, peer, cell, radius * 0.5)
+        painter.setPen(QPen(self.theme.colour("border"), 1))
         painter.setBrush(self.theme.colour("accent_soft"))
         painter.setPen(QPen(self.theme.colour("accent"), 2))
         painter.drawPolygon(hexagon(middle.x(), middle.y(), radius))
@@ -94,7 +100,7 @@ class PicturePlace(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def show_from(self, least: int, *, is_empty: bool) -> None:
-        """Show the picture from so many pixels of height on, or that nobody is there to be shown."""
+        """Show the picture from so many pixels of height on, or that nobody trains with this node yet."""
         self._least, self._is_empty = least, is_empty
         self._choose()
 
@@ -122,14 +128,14 @@ class SharingCard(QFrame):
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
         self._here = text(theme, "", "small", "soft", wrap=True)
-        self.link = Button(theme, "", "link")
+        self.link = Button(theme, "", small=True)
         self.link.clicked.connect(lambda: self.page_wanted.emit(*self._sharing.offers))
         self._picture = SwarmGraph(theme)
         self._row, self._free = AvatarRow(theme), FreeCells(theme)
         self._place = PicturePlace(self._picture, self._row, self._free, theme.px(LEAST))
         self._box = column(
             text(theme, tr("Does sharing help?"), "label", "soft"), self.says, self.detail, (self._place, 1000), self._here,
-            None, row(FLUSH, self.link, None), gap=6, margins=(20, 14, 20, 12),
+            None, row(self.link, None, margins=(0, 4, 0, 0)), gap=6, margins=(20, 14, 20, 16),
         )  # fmt: skip
         self.setLayout(self._box)
 
@@ -138,7 +144,7 @@ class SharingCard(QFrame):
         self._compact = compact
         self._show_picture()
         self._box.setSpacing(2 if compact else 6)
-        self._box.setContentsMargins(20, 10 if compact else 14, 20, 6 if compact else 12)
+        self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 16)
         self.says.setFont(self._theme.font("heading" if compact else "title"))
 
     def show_state(self, state: State, now: float) -> None:
@@ -153,10 +159,11 @@ class SharingCard(QFrame):
         self._show_picture()
         if not self._place.isHidden():
             counted = {peer.id: peer for peer in company(state)}
-            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))), is_empty=not counted)
-            self._free.show_node(state.ready.node if state.ready is not None else "")
+            none_trains = not state.members and len(counted) <= CELLS
+            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))), is_empty=none_trains)
+            self._free.show_node(state.ready.node if state.ready is not None else "", tuple(sorted(counted))[:CELLS])
             self._picture.show_state(replace(state, peers=counted), now)
-            self._row.show_peers(counted.values())
+            self._row.show_peers(counted.values(), halts=state.phase in HALTED_PHASES)
         words = "" if self._is_resting else company_words(state, brief=True)
         if not (words or self._is_resting or state.peers or state.reach == "solo"):
             words = tr("Nobody else is here yet")

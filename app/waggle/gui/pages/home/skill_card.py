@@ -45,7 +45,8 @@ class SkillCard(QFrame):
         self.comb = SkillComb(theme)
         self._key = ElidedLabel(theme, role="small", tone="text_faint")
         self._theme = theme
-        self._has_teachers = False
+        self._has_teachers = self._has_ahas = False
+        self._names_all = True  # or there are more teachers than have a line
         self._whole_key, self._ring_key = "", ""
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
         taught = text(theme, tr("Right first"), "small", "soft")
@@ -66,8 +67,11 @@ class SkillCard(QFrame):
     def _fit(self) -> None:
         """Name the teachers where there is room beside the comb, and explain the figures where there is room above it."""
         room = self.width() - 2 * PAD - GAP - self.comb.sizeHint().width()
-        self._taught.setVisible(self._has_teachers and room >= self._theme.px(BESIDE))
-        above = self.width() - 2 * PAD - self._title.sizeHint().width() - self.all_ahas.sizeHint().width() - self._theme.px(36)
+        names = self._has_teachers and room >= self._theme.px(BESIDE)
+        self._taught.setVisible(names)
+        self.all_ahas.setVisible(self._has_ahas and not (names and self._names_all))
+        link = 0 if self.all_ahas.isHidden() else self.all_ahas.sizeHint().width()
+        above = self.width() - 2 * PAD - self._title.sizeHint().width() - link - self._theme.px(36)
         fits = self._key.fontMetrics().horizontalAdvance(self._whole_key) <= above
         self._key.say(self._whole_key if fits or not self._ring_key else self._ring_key)
 
@@ -79,7 +83,7 @@ class SkillCard(QFrame):
         for skill in known:
             if skill.teacher:
                 by_teacher.setdefault(skill.teacher, []).append(skill.title)
-        self.all_ahas.setVisible(bool(state.ahas))
+        self._has_ahas = bool(state.ahas)
         tested = any(skill.total for skill in known)
         words = tr("right on new questions") if tested else tr("filled in after the next test")
         self._ring_key = tr("thick ring: a peer was right first") if by_teacher else ""
@@ -88,7 +92,7 @@ class SkillCard(QFrame):
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:
         most = sorted(by_teacher.items(), key=lambda item: -len(item[1]))[:MOST]
-        self._has_teachers = bool(most)
+        self._has_teachers, self._names_all = bool(most), len(by_teacher) <= MOST
         for place, line in enumerate(self._teachers):
             line.setVisible(place < len(most))
             if place < len(most):

@@ -6,7 +6,6 @@ from PySide6.QtCore import QRectF, QSize, QTimer
 from PySide6.QtGui import QHideEvent, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.core.message import Message
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.state.story.slow_start import REASONS, slow_words
@@ -21,6 +20,7 @@ from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.text import announce, text
+from waggle.protocol.events import Downloading
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import duration_text, part_text, sentence
 
@@ -79,7 +79,7 @@ class StartStep(QWidget):
         self._download.setVisible(place == done and state.downloading is not None)
         if state.downloading is not None:
             self._bar.show_part(state.downloading.done, state.downloading.total)
-            self._part_done.setText(tr(part_text(state.downloading.done, state.downloading.total)))
+            self._part_done.setText(_download_words(state.downloading))
         self._name.setText(tr(name))
         restyle(self._name, "tone", "text" if place == done else "soft" if place < done else "faint")
         self._name.setFont(self._theme.font("heading" if place == done else "body"))
@@ -154,11 +154,8 @@ class StartView(QWidget):
 
     def _why_words(self) -> str:
         """How long the start takes, if a step is slow."""
-        if (download := self._state.downloading) is not None:
-            once = tr("The model is downloaded once, and kept.")
-            if download.seconds_left is None:
-                return once
-            return f"{once} {tr(Message('It takes %1 more.', duration_text(download.seconds_left)))}"
+        if self._state.downloading is not None:
+            return tr("The model is downloaded once, and kept. Training begins when it is here.")
         words = slow_words(self._state.preparing, self._clock()) or tr("This takes a few seconds.")
         status = sentence(self._state)
         return words if status.action != "none" else f"{words} {tr(status.detail)}"
@@ -181,6 +178,14 @@ class StartView(QWidget):
         self._tries.show_tries(self._puzzle.tries)
         self._result.show()
         announce(self, self._verdict.text())
+
+
+def _download_words(download: Downloading) -> str:
+    """How much of the model is here, and how long the rest takes, if that is known."""
+    words = tr(part_text(download.done, download.total))
+    if download.seconds_left is None:
+        return words
+    return tr("%1, %2 left").replace("%2", tr(duration_text(download.seconds_left))).replace("%1", words)
 
 
 def _about_model(tries: tuple[Try, ...]) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 from waggle.core import cuda_download
 from waggle.core.errors import EngineError
 from waggle.gui.coroutines import start
-from waggle.gui.i18n.formatting import clock, local, percent, tr, visible
+from waggle.gui.i18n.formatting import clock, local, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
@@ -58,12 +58,9 @@ def progress_words(state: State) -> tuple[str, int, int]:
     return words, STAGES.index(state.stage), len(STAGES)
 
 
-def _download_words(state: State) -> str:
-    """Of the start, above its steps: how much of the model is here."""
-    download = state.downloading
-    if download is None:
-        return tr("Getting ready")
-    return tr("Downloading the model: %1").replace("%1", percent(download.done / download.total if download.total else 0.0))
+def _start_words(state: State) -> str:
+    """Of the start, above its steps, which say the rest."""
+    return tr("Getting ready") if state.downloading is None else tr("Downloading the model")
 
 
 def pending_action(state: State) -> tuple[str, float, str]:
@@ -268,7 +265,7 @@ class StatusCard(QFrame):
         self._head_line.setVisible(not calm or bool(status.why) or bool(self._host))
         self._since.setVisible(not calm)
         above_steps = self._above_steps and state.preparing is not None and not state.waits_for_choice
-        self._says.setText(_download_words(state) if above_steps else tr(status.says).removesuffix("."))
+        self._says.setText(_start_words(state) if above_steps else tr(status.says).removesuffix("."))
         detail = tr(status.detail)
         if calm and self._since.words() and state.phase in CALM:
             detail = " · ".join(filter(None, (detail.removesuffix("."), self._since.words())))

@@ -14,13 +14,17 @@ from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.state import State
 
 BAR_WIDE, WORDS_WIDE = 320, 620  # pixels, before text scaling
-AROUND, BETWEEN = 24, 10  # pixels
+WIDE = 820  # pixels, before text scaling: of the card
+AROUND, BETWEEN = 36, 10  # pixels
 
 
 class NothingYet(QFrame):
-    """`example_wanted`: the person wants to watch a recorded run; `remedy_wanted`: what the main button says after a failure."""
+    """`example_wanted`: the person wants to watch a recorded run.
 
-    example_wanted, remedy_wanted = Signal(), Signal()
+    After a failure, `remedy_wanted`: what the main button says; `again_wanted`: the same once more.
+    """
+
+    example_wanted, remedy_wanted, again_wanted = Signal(), Signal(), Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -37,16 +41,22 @@ class NothingYet(QFrame):
         self._example.clicked.connect(self.example_wanted)
         self.remedy = Button(theme, tr("Try again"), "primary", "play")
         self.remedy.clicked.connect(self.remedy_wanted)
+        self._retry = Button(theme, tr("Try again"))
+        self._retry.clicked.connect(self.again_wanted)
+        self.setMaximumWidth(theme.px(WIDE))
         self.setLayout(
             column(
-                None, row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4,
+                row(None, self._sign, None), self.says, row(None, self.bar, None), self.test, 4,
                 row(None, (self.when, 1000), None), 4,
-                row(None, self.remedy, self._example, None), None, gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
+                row(None, self.remedy, self._retry, self._example, None), gap=BETWEEN, margins=(AROUND, AROUND, AROUND, AROUND),
             )
         )  # fmt: skip
 
-    def show_state(self, state: State, says: str, when: str, remedy: str) -> None:
-        """`says`: what Waggle is doing; `when`: when questions will appear; `remedy`: what the main button says, if any."""
+    def show_state(self, state: State, says: str, when: str, remedy: str, *, offers_again: bool) -> None:
+        """`says`: what Waggle is doing; `when`: when questions will appear; `remedy`: what the main button says, if any.
+
+        `offers_again`: beside a remedy that is another one.
+        """
         failed = state.phase == "problem"
         self._sign.show_icon("warn" if failed else "live", "bad" if failed else "text_faint")
         self.says.setText(says)
@@ -54,6 +64,7 @@ class NothingYet(QFrame):
         self.remedy.setVisible(bool(remedy))
         if remedy:
             self.remedy.say(remedy, "play")
+        self._retry.setVisible(offers_again)
         testing = state.takes_first_test
         self.bar.setVisible(testing)
         say_in(self.test, test_words(state) if testing else "", "soft")

@@ -18,7 +18,7 @@ from waggle.gui.pages.page import Page
 from waggle.gui.state.starter_offer import choose_starter, offers_starter
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import as_widget, card, column, edges, row
+from waggle.gui.widgets.layout import as_widget, card, column, edges, in_the_middle, row
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import DOING, sentence
@@ -58,7 +58,7 @@ class LivePage(Page):
         )
         self._views = QStackedWidget()
         self._views.setMinimumHeight(1)  # so that the header keeps its height
-        self._around = column()  # of what stands there while there is no question
+        self._around = column(None, None)  # of what stands there while there is no question
         for view in (self.stage, self.answers, as_widget(self._around)):
             self._views.addWidget(view)
         self._box = column(self._head, (self._views, 1), gap=0)
@@ -72,7 +72,8 @@ class LivePage(Page):
         nothing = NothingYet(self.context.theme)
         nothing.example_wanted.connect(self.context.requests.example)
         nothing.remedy_wanted.connect(self._remedy)
-        self._around.addWidget(nothing)
+        nothing.again_wanted.connect(self.context.requests.engine_start)
+        self._around.insertLayout(1, in_the_middle(nothing))
         return nothing
 
     def arrange(self, edge: int, gap: int) -> None:
@@ -107,7 +108,9 @@ class LivePage(Page):
         if view.is_empty:
             starts = state.phase == "preparing" and not state.waits_for_choice  # its steps stand above
             says = tr("Your model is getting ready.") if starts else self._headline()
-            self.nothing.show_state(state, says, self._empty_words(), self._remedy_words() if can_start else "")
+            remedy = self._remedy_words() if can_start else ""
+            self.nothing.show_state(state, says, self._empty_words(), remedy, offers_again=can_start and self._offers_starter())
+        self._view.setVisible(not view.is_empty or bool(state.cards))  # else both show the same
         self._line.say("" if view.is_empty else view.hold_words() or self._headline())
         self._retry.setVisible(can_start and not view.is_empty)
         self._stepper.show_state(

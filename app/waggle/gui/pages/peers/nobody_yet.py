@@ -13,6 +13,7 @@ from waggle.gui.widgets.text import set_tip, text
 from waggle.protocol.state import State
 
 FACE = 56  # pixels, before text scaling
+ABOVE = 20  # pixels above and below all
 
 
 class NobodyYet(QWidget):
@@ -29,7 +30,18 @@ class NobodyYet(QWidget):
         self.invite = Button(theme, tr("Invite someone"), "primary", "invite")
         self.invite.clicked.connect(self.invite_wanted)
         self.setLayout(
-            column(None, row(None, self._face, None), 4, self.title, self.says, 4, row(None, self.invite, None), None, gap=10)
+            column(
+                None,
+                row(None, self._face, None),
+                4,
+                self.title,
+                self.says,
+                4,
+                row(None, self.invite, None),
+                None,
+                gap=10,
+                margins=(0, ABOVE, 0, ABOVE),
+            )
         )
 
     def show_state(self, state: State, title: str, says: str, *, can_invite: bool) -> None:

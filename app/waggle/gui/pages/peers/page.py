@@ -4,7 +4,7 @@ from functools import cached_property
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QSpacerItem, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
@@ -23,15 +23,16 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.drawing import draw_cell
-from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, row
+from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, in_the_middle, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.table import WholeRows
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import State
+from waggle.protocol.state import State, trains_with
 
 FEW = 8  # with more peers than this, they can be searched
 REACH, PICTURE = 280, 330  # pixels of width at a text size of 100%
+ALONE = 820  # pixels before text scaling: the width of the card where nobody is
 HIGHEST, FLATTEST = 360, 4  # pixels of height, and parts of its width: no higher is the picture of few peers
 LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
 BESIDE = 80  # pixels: the margins of page and card
@@ -183,11 +184,12 @@ class Legend(QWidget):
             policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
             line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
 
-    def say(self, latest: tuple[Flow, str, int] | None, *, has_relay: bool) -> None:
-        """Say the last exchange; before the first, what a dashed line means if there is one."""
+    def say(self, latest: tuple[Flow, str, int] | None, *, has_relay: bool, has_idle: bool) -> None:
+        """Say the last exchange; before the first, what dashed and pale lines mean if there are any."""
         self._cell.setVisible(latest is not None)
         if latest is None:
-            self._words.say(tr("dashed: a relay") if has_relay else "", "text_faint")
+            lines = [tr("dashed: a relay")] * has_relay + [tr("pale: idle")] * has_idle
+            self._words.say("; ".join(lines), "text_faint")
         else:
             flow, words, about = latest
             self._cell.show_cell(about, mine=flow.way == "out")
@@ -224,7 +226,9 @@ class PeersPage(Page):
         self._rows = WholeRows(self._view)
         self._table = frame("card", column((self._rows, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=TABLE_EDGES))
         self._page_head = page_header(theme, tr("Peers"), self._line, self._search, self._invite)
-        self._box = column((self._band, 2), (self._table, 3))
+        self._box = column((in_the_middle(self._band), 2), (self._table, 3))
+        self._above = QSpacerItem(0, 0)
+        self._box.insertItem(0, self._above)
         self._box.addStretch(0)
         self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
@@ -254,7 +258,13 @@ class PeersPage(Page):
         px, ways = self.theme.px, QBoxLayout.Direction
         table = self._table_height()
         room = self._area.height() - self._box.contentsMargins().bottom() - self._box.spacing()
-        in_two = self.wide and room - px(LARGE) < table
+        alone = not self._state.peers
+        policy = QSizePolicy.Policy
+        self._above.changeSize(0, 0, policy.Fixed, policy.Expanding if alone else policy.Fixed)
+        for place, share in ((0, int(alone)), (1, 0 if alone else 2), (self._box.count() - 1, int(alone))):
+            self._box.setStretch(place, share)  # the only card stands in the middle, as high as its content
+        self._band.setMaximumWidth(px(ALONE) if alone else UNLIMITED)
+        in_two = self.wide and room - px(LARGE) < table and not alone
         self._box.setDirection(ways.LeftToRight if in_two else ways.TopToBottom)
         if in_two:  # the picture has the height of the page, and the table stands beside it
             self._fold_wide()
@@ -266,11 +276,11 @@ class PeersPage(Page):
         self._reach.setMaximumWidth(px(REACH) if beside else UNLIMITED)
         picture, reach = px(206 if self.compact else 290), self._reach.sizeHint().height()
         height = max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach
-        self._band.setMinimumHeight(height)
+        self._band.setMinimumHeight(0 if alone else height)
         few = room - height > table  # what their table does not need is the picture's
         self._table.setMaximumHeight(table if few else UNLIMITED)
         highest = max(height, px(HIGHEST), self._area.width() // FLATTEST)
-        self._band.setMaximumHeight(UNLIMITED if not self._state.peers else min(highest, room - table) if few else height)
+        self._band.setMaximumHeight(UNLIMITED if alone else min(highest, room - table) if few else height)
 
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
@@ -296,7 +306,11 @@ class PeersPage(Page):
         self._invite.setEnabled(not why_unavailable(state))
         set_tip(self._invite, why_unavailable(state))
         self._picture.show_state(state, now)
-        self._legend.say(self._picture.latest, has_relay=any(peer.connection == "relay" for peer in peers))
+        self._legend.say(
+            self._picture.latest,
+            has_relay=any(peer.connection == "relay" for peer in peers),
+            has_idle=any(not trains_with(peer) and peer.choice != "blocked" for peer in state.connected),
+        )
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
         self._search.setVisible(len(peers) > FEW or bool(self._search.text()))

@@ -70,8 +70,16 @@ class PeerDetails(QFrame):
         self._copy = self._action(tr("Copy peer id"), QKeySequence(QKeySequence.StandardKey.Copy).toString())
         self._copy.triggered.connect(self._copy_id)
         self.addActions(self.menu())
+        self._meaning = text(theme, tr("Block: it gets nothing from you either."), "caption", "faint")
         words = column(None, self._head, self._says, self._refusals, None, gap=2)
-        self.setLayout(row((row(self._avatar, (words, 1), gap=6), 1), 8, *self._buttons.values(), margins=(12, 8, 12, 8)))
+        self.setLayout(
+            row(
+                (row(self._avatar, (words, 1), gap=6), 1),
+                8,
+                column(None, row(None, *self._buttons.values()), self._meaning, None, gap=4),
+                margins=(12, 8, 12, 8),
+            )
+        )
         self.setMinimumHeight(60)
         self.hide()
         self._show()
@@ -108,6 +116,7 @@ class PeerDetails(QFrame):
         pending_choice = self._pending.get(peer.id) if peer else None
         offered = available_choices(peer.choice) if peer else ("muted", "blocked")
         self._hindrance.say(why_not)
+        self._meaning.setVisible(len(offered) > 1)
         for choice, (verb, meanwhile, icon, does, keys) in CHOICES.items():
             button, act = self._buttons[choice], self._acts[choice]
             button.say(tr(meanwhile if pending_choice == choice else verb), icon)

@@ -345,7 +345,7 @@ class ProgressPage(Page):
         about = tr("Reward per answer, 0 to 1. Bold: trend. Faint: each round.")
         has_peers = any(summary.external_reward is not None for summary in rounds)
         self._draw_specialties(rounds)
-        self._about_reward.say(about + (f" {tr('Dashed: examples of peers.')}" if has_peers else ""))
+        self._about_reward.say(about + (f" {tr('Dashed: the examples that peers offer.')}" if has_peers else ""))
 
     def _draw_specialties(self, rounds: list[RoundSummary]) -> None:
         curves = {title: curve for title, curve in chart_series.specialty_rewards(rounds).items() if len(curve) > 1}

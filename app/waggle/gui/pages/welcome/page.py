@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from waggle.core import login_start
 from waggle.core.errors import SwarmError
@@ -145,7 +145,7 @@ class WelcomePage(QWidget):
             (_bullet_list(theme, tr("Shared with the swarm"), "good", "check", (
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
-            (_bullet_list(theme, tr("Never leaves this computer"), "text_soft", "lock", (
+            (_bullet_list(theme, tr("Stays on this computer"), "text_soft", "lock", (
                 tr("Your files"), tr("What you type, unless you share it"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
@@ -245,13 +245,14 @@ class WelcomePage(QWidget):
         self._much = text(theme, "", "small", "soft", wrap=True)
         self._profile.chosen.connect(self._say_how_much)
         self._say_how_much(self._profile.index)
-        self._left_out_when_low = self._about, self._much
+        self._use_box = row((column(self._use(), self._much), 1), self._switches(), margins=(16, 10, 16, 10))
+        self._swarm_heading = text(theme, tr("With whom"), "heading")
         self._with_whom = _step(
             self._question,
             self._trained,
-            self._about,
+            as_widget(column(self._swarm_heading, self._about, gap=4)),
             as_widget(self._swarm_box),
-            frame("well", column(self._use(), self._much, self._background(), gap=8, margins=(16, 10, 16, 10))),
+            frame("well", self._use_box),
             self._pausing,
         )
         return ScrollArea(self._with_whom, "surface")
@@ -269,23 +270,24 @@ class WelcomePage(QWidget):
     def _use(self) -> QWidget:
         """How much of this computer it takes: a good choice is made already."""
         theme = self._theme
-        much = as_widget(row(text(theme, tr("Use of this computer"), "strong"), self._profile, None, gap=12))
-        power = as_widget(row(text(theme, tr("Pause on battery"), "strong"), self._power, gap=10))
-        return StretchRow((much, 1), (power, 0), gap=20)
+        return as_widget(row(text(theme, tr("Use of this computer"), "strong"), self._profile, None, gap=12))
 
     def _say_how_much(self, profile: int) -> None:
         self._much.setText(tr(list(PROFILE_WORDS.values())[profile]))
 
-    def _background(self) -> QWidget:
-        """Whether it is there when nobody opened it, and when its window was closed. Nothing starts unless the person says so."""
+    def _switches(self) -> QWidget:
+        """Whether it runs on battery, when nobody opened it, and when its window was closed.
+
+        Nothing starts unless the person says so.
+        """
         theme = self._theme
-        switches = ((tr("Start when I log in"), self._at_login), (_tray_words(), self._in_tray))
-        login, tray = (as_widget(row(text(theme, words, "strong"), switch, None, gap=10)) for words, switch in switches)
+        switches = (
+            (tr("Pause on battery"), self._power), (tr("Start when I log in"), self._at_login), (_tray_words(), self._in_tray),
+        )  # fmt: skip
+        power, login, tray = (as_widget(row(text(theme, words, "strong"), switch, None, gap=10)) for words, switch in switches)
         login.setVisible(login_start.is_offered())
         tray.setVisible(system_tray.available())  # without a tray, closing the window ends Waggle
-        both = StretchRow((login, 1), (tray, 0), gap=20)
-        both.setVisible(not (login.isHidden() and tray.isHidden()))
-        return both
+        return StretchRow((power, 1), (login, 1), (tray, 0), gap=20)
 
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
@@ -394,9 +396,12 @@ class WelcomePage(QWidget):
         self._in_short.setSpacing(12 if low else 28 if tall else 22)
         self._with_whom.setSpacing(8 if dense else 22 if airy else 12)
         self._trained_box.setContentsMargins(16, 4 if dense else 10, 16, 4 if dense else 10)
-        for part in self._left_out_when_low:
-            part.setVisible(not low)
+        self._about.setVisible(not low or self._offer is None)
+        self._much.setVisible(not low)
         self._pausing.setVisible(not dense)
+        self._swarm_heading.setVisible(self._offer is not None and not dense)
+        ways = QBoxLayout.Direction
+        self._use_box.setDirection(ways.LeftToRight if low else ways.TopToBottom)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)

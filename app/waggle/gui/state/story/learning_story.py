@@ -11,10 +11,11 @@ from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
 from waggle.gui.state.story.namesakes import namesakes, short_name
-from waggle.protocol.events import HeldOutScore, PeerInfo
+from waggle.protocol.events import HeldOutScore, PeerInfo, Phase
 from waggle.protocol.figures import newest_score
 from waggle.protocol.state import HALTED_PHASES, State
 
+TRAINING_PHASES: tuple[Phase, ...] = ("contributing", "finishing")
 FEW = 2  # scores that make a curve
 UNBROKEN = "\u00a0"  # a space at which no line ends
 
@@ -92,8 +93,8 @@ def _count(score: HeldOutScore) -> str:
 
 
 def _next_test(state: State, last: HeldOutScore) -> int | None:
-    """The rounds after which the next test comes; None where tests come by time, or that is not known."""
-    if state.settings is None or state.ready is None:
+    """The rounds after which the next test comes; None while nothing trains, if tests come by time, or if it is not known."""
+    if state.settings is None or state.ready is None or state.phase not in TRAINING_PHASES:
         return None
     every = state.settings.learning.held_out_every
     if every == LearningSettings().held_out_every and state.ready.prompt_form.why != "starter":
@@ -125,7 +126,7 @@ def has_curve(state: State) -> bool:
 
 def company(state: State) -> tuple[PeerInfo, ...]:
     """The peers that the brief `company_words` count."""
-    return state.connected if state.phase in HALTED_PHASES or not state.members else state.members
+    return state.members or state.connected
 
 
 def company_words(state: State, *, brief: bool = False) -> str:
@@ -136,7 +137,10 @@ def company_words(state: State, *, brief: bool = False) -> str:
     here, training, took = len(state.connected), len(state.members), len(state.takers)
     if not here:
         return ""
-    if not training or state.phase in HALTED_PHASES:
+    halts = state.phase in HALTED_PHASES
+    if training and halts and brief:
+        words = plural(training, "%n computer trained with you", "%n computers trained with you")
+    elif not training or halts:
         words = plural(here, "%n computer is connected", "%n computers are connected")
     elif brief or training == here:
         words = plural(training, "%n computer trains with you", "%n computers train with you")
@@ -176,15 +180,11 @@ def sharing_text(state: State) -> Sharing:
     if compared is not None:
         return compared
     if not taught:
-        return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
+        return Sharing(tr("Not measured yet"), tr("It learned from examples of peers."), offers=RACE)
     specialties = max(len(state.ready.specialties), len(state.ahas))
-    says = (
-        tr("In %1 of %2 specialties, a peer was right first")
-        .replace("%1", figure(len(taught)))
-        .replace("%2", figure(specialties))
-    )
-    detail = tr("Your model learned from that answer before its own first right one. It might have got there alone, too.")
-    return Sharing(says, detail, "peer", RACE)
+    words = tr("In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.")
+    words = words.replace("%1", figure(len(taught))).replace("%2", figure(specialties))
+    return Sharing(tr("Not measured yet"), words, offers=RACE)
 
 
 def _beside_alone(state: State) -> Sharing | None:

@@ -16,13 +16,17 @@ FRESH = 600.0  # seconds for which a first right answer is news, unless a test h
 
 
 class NextStep(msgspec.Struct, frozen=True):
-    """A headline, a sentence about it, and a button that shows a page of the window, and a part of it."""
+    """A headline, a sentence about it, and a button that shows a page of the window, and a part of it.
+
+    `explains`: it says what a person sees, and suggests nothing.
+    """
 
     title: str
     says: str
     button: str
     page: str
     part: str = ""
+    explains: bool = False
 
 
 def has_learned(state: State) -> bool:
@@ -91,12 +95,12 @@ def _first_climb(state: State) -> NextStep:
     button = tr("Watch it try")
     if state.test is not None and not chart_series.scores(state):
         words = tr("It shows where your model begins, so that you see what training adds.")
-        return NextStep(tr("Why a test first"), words, tr("See the steps of a round"), "live")
+        return NextStep(tr("Why a test first"), words, tr("See the steps of a round"), "live", explains=True)
     if state.ready.prompt_form.why == "starter" or any(
         answer.reason == UNTAGGED for card in state.cards if card.mine for answer in card.completions
     ):
         words = tr("Only a marked answer counts. Otherwise, a model could list guesses until one is right.")
-        return NextStep(tr("Why it begins so low"), words, button, "live")
+        return NextStep(tr("Why it begins so low"), words, button, "live", explains=True)
     note = tr(state.ready.model_note)
     words = note or tr("It learns from the few answers that are right. Until there are some, its score stays low.")
-    return NextStep(tr("The first climb takes a while"), words, button, "live")
+    return NextStep(tr("The first climb takes a while"), words, button, "live", explains=True)

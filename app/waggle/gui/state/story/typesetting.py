@@ -19,6 +19,7 @@ ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z"
 HOW_TO_ANSWER = re.compile(
     r"(?<=[.?!])\s+(?=(?:Respond|Provide|Return|Give|Reply|Specify|State|Answer|Only)\b[^.?!]*[.?!]?\s*\Z)"
 )
+CLAUSE = re.compile(r"[.?!:,](?=\s|\Z)")  # the end of one
 CODE = re.compile(r"\s{2,}\S|\S\s{3,}\S")  # spaces that mean something
 # A fraction of whole numbers that can be read in one way only: no date, path, decimal, power or call around it.
 FRACTION = re.compile(r"(?<![\w.,/^)\]}!%$#@:\\|])(0|[1-9]\d{0,5})/([1-9]\d{0,5})(?![\w/^(\[{!%°:\\|]|[.,]\d)", re.ASCII)
@@ -111,9 +112,20 @@ def set_question(question: str) -> tuple[Block, ...]:
 
 
 def task_words(question: str) -> str:
-    """What a question asks for, on one line, without how to answer; grids as their digits."""
-    blocks = [block for block in set_question(question) if block.task]
+    """What a question asks for, on one line, without how to answer; grids as their digits.
+
+    Where it asks with a grid alone, the first sentence of the question stands before it.
+    """
+    every = set_question(question)
+    blocks = [block for block in every if block.task]
+    if blocks and all(isinstance(block, LabelledGrid) for block in blocks):
+        blocks[:0] = [Words(_first_clause(block.text)) for block in every[:1] if isinstance(block, Words)]
     return " ".join(block.text if isinstance(block, Words) else _digits(block.grid) for block in blocks)
+
+
+def _first_clause(words: str) -> str:
+    """The beginning of an instruction that says what is asked, with a colon."""
+    return f"{CLAUSE.split(words, maxsplit=1)[0]}:"
 
 
 def _digits(grid: NumberGrid) -> str:
