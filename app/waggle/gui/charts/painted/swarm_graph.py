@@ -8,16 +8,16 @@ import heapq
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 
 from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.charts.painted.swarm_graph_layout import (
     AROUND,
-    NAME_ROOM,
+    MINE,
     NAMED,
     GraphPeer,
     PlacedPeer,
@@ -25,6 +25,7 @@ from waggle.gui.charts.painted.swarm_graph_layout import (
     place_peers,
     point_on_edge,
 )
+from waggle.gui.charts.painted.swarm_graph_names import NamePlace, NamePlacer, ground_of
 from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
@@ -36,13 +37,9 @@ from waggle.protocol.text.peer_text import standing_text
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
 FRAME_MS = 16
 APART = 0.28  # seconds between two groups of one flow
-WHOLE_NAME = 260  # pixels of a name where there is room
-MINE = 25  # pixels: radius of this node
-SHIFTED = 8  # pixels that a name above or below an avatar reaches beyond its middle, where it stands aside
+NAME_LINE = 18  # pixels: the height of a name, before text scaling
 COUNT_MS = 4000  # how long a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
-
-NamePlace = tuple[QRectF, str]  # the room of a name, and as much of it as is drawn
 
 
 class MovingGroup(msgspec.Struct, frozen=True):
@@ -250,85 +247,13 @@ class SwarmGraph(PaintedChart):
         painter.setFont(font)
         faded = {node.peer.id for node in self._around if self._is_faded(node)}
         for peer, (box, words) in self.name_places(QFontMetricsF(font)).items():
-            painter.fillRect(_ground(box), self.theme.colour("surface"))
+            painter.fillRect(ground_of(box), self.theme.colour("surface"))
             painter.setPen(self.theme.colour("text_faint" if peer in faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
 
     def name_places(self, metrics: QFontMetricsF) -> dict[str, NamePlace]:
-        """Where names are drawn, by peer id. The most useful peers choose first, so that no name moves when a peer is selected.
-
-        If the name of the selected peer fits nowhere, it replaces the names in its way.
-        """
-        avatars = [(node.peer.id, _box(node.place, node.radius - 3)) for node in self._around]  # a hexagon has no corners there
-        avatars.append(("", _box(QRectF(self.rect()).center(), MINE)))
-        placed: dict[str, NamePlace] = {}
-        for node in sorted(self._around, key=lambda node: node.peer.place):
-            if node.peer.named and (name := self._name_place(node, metrics, avatars, placed)):
-                placed[node.peer.id] = name
-        marked = next((node for node in self._around if node.peer.id == self._marked), None)
-        if marked is not None and self._marked not in placed:
-            box, words = self._name_place(marked, metrics, avatars, {}) or self._any_place(marked, metrics)
-            placed = {peer: name for peer, name in placed.items() if not _ground(name[0]).intersects(_ground(box))}
-            placed[self._marked] = box, words
-        return placed
-
-    def _name_place(
-        self, node: PlacedPeer, metrics: QFontMetricsF, avatars: Sequence[tuple[str, QRectF]], placed: Mapping[str, NamePlace]
-    ) -> NamePlace | None:
-        """Where the name of a peer fits, and as much of it as fits; None: nowhere."""
-        others = [*(box for peer, box in avatars if peer != node.peer.id), *(_ground(box) for box, _ in placed.values())]
-        beside = self._room_beside(node)
-        for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
-            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, room)
-            if words != node.peer.name and room < NAME_ROOM:
-                continue  # the beginning of a name says little
-            first_free = None
-            for box in self._name_boxes(node, metrics.horizontalAdvance(words) + 2):
-                ground = _ground(box)
-                if any(ground.intersects(other) for other in others):
-                    continue
-                if not self._is_crossed(ground, node):
-                    return box, words
-                first_free = first_free if first_free is not None else box
-            if first_free is not None:
-                return first_free, words
-        return None
-
-    def _any_place(self, node: PlacedPeer, metrics: QFontMetricsF) -> NamePlace:
-        """Where to draw a name that fits nowhere."""
-        words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
-        return self._name_boxes(node, metrics.horizontalAdvance(words) + 2)[0], words
-
-    def _is_crossed(self, box: QRectF, node: PlacedPeer) -> bool:
-        """Whether the edge to another peer runs through a box."""
-        centre = QRectF(self.rect()).center()
-        sides = _sides(box)
-        for other in self._around:
-            if other is node or other.peer.gone or other.peer.blocked or _lie_apart(box, centre, other.place):
-                continue
-            edge = QLineF(centre, other.place)
-            if any(edge.intersects(side)[0] == QLineF.IntersectionType.BoundedIntersection for side in sides):
-                return True
-        return False
-
-    def _name_boxes(self, node: PlacedPeer, width: float) -> list[QRectF]:
-        """Where the name of a peer may stand, the best first: on its outer side, above or below it, and on its inner side."""
-        x, y, high = node.place.x(), node.place.y(), self.theme.px(18)
-        sides = [x + 19, x - 17 - width]
-        outer, inner = sides if node.right else reversed(sides)
-        away = node.radius + 2  # the line around a selected one still is clear of the letters
-        level, above, below = y - high / 2, y - away - high, y + away
-        ends = (above, below) if y < self.height() / 2 else (below, above)
-        aside = x - SHIFTED if node.right else x + SHIFTED - width
-        upright = [(start, end) for end in ends for start in (x - width / 2, aside)]
-        corners = [*upright, (outer, level), (inner, level)] if node.upright else [(outer, level), *upright, (inner, level)]
-        first, *others = [QRectF(*corner, width, high) for corner in corners]
-        inside = QRectF(self.rect()).adjusted(0, 2 - AROUND, 0, AROUND - 2)  # letters are lower than their line
-        return [first, *(box for box in others if inside.contains(box))]
-
-    def _room_beside(self, node: PlacedPeer) -> float:
-        """Pixels between an avatar and the edge of the picture."""
-        return (self.width() - node.place.x() if node.right else node.place.x()) - 22
+        """Where names are drawn, by peer id."""
+        return NamePlacer(self._around, QRectF(self.rect()), metrics, self.theme.px(NAME_LINE)).places(self._marked)
 
     def _draw_travelling(self, painter: QPainter, centre: QPointF) -> None:
         now, span = self._clock(), tokens().duration["flow"] / 1000
@@ -399,25 +324,3 @@ class SwarmGraph(PaintedChart):
         names = [peer.id for peer in self._peers]
         place = names.index(self._marked) + step if self._marked in names else 0
         self.chosen.emit(names[place % len(names)])
-
-
-def _lie_apart(box: QRectF, start: QPointF, end: QPointF) -> bool:
-    """Whether both ends of a line are beyond the same side of a box: then it cannot cross it. Most are, and this is fast."""
-    x, y, end_x, end_y = start.x(), start.y(), end.x(), end.y()
-    beside = max(x, end_x) < box.left() or min(x, end_x) > box.right()
-    return beside or max(y, end_y) < box.top() or min(y, end_y) > box.bottom()
-
-
-def _sides(box: QRectF) -> tuple[QLineF, ...]:
-    """Both diagonals and both long sides: a straight line through the box crosses one of them."""
-    corners = box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft()
-    return tuple(QLineF(corners[first], corners[last]) for first, last in ((0, 2), (1, 3), (0, 1), (3, 2)))
-
-
-def _ground(box: QRectF) -> QRectF:
-    """The ground below a name."""
-    return box.adjusted(-2, 2, 2, -2)
-
-
-def _box(centre: QPointF, radius: float) -> QRectF:
-    return QRectF(centre.x() - radius, centre.y() - radius, 2 * radius, 2 * radius)

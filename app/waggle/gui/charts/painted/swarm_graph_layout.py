@@ -28,6 +28,7 @@ UPRIGHT = 0.55  # the cosine of the angle at which a peer is at the top or botto
 INNER, OUTER = 32.0, 18.0  # pixels at both ends of an edge that moving groups stay clear of
 LARGEST, SMALLER, TINY = 13.0, 11.0, 7.0  # pixels: radius of an avatar, where there is little room, and where there is least
 AROUND = 4.0  # pixels: the outline around an avatar
+MINE = 25  # pixels: radius of this node
 
 
 class GraphPeer(msgspec.Struct, frozen=True):
