@@ -162,7 +162,7 @@
 <message><source>%1, also in its smallest parts.</source><translation>%1, auch in den kleinsten Teilen.</translation></message>
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, mit je %2 Antworten von höchstens %3 Token: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, wie du es trainierst</translation></message>
-<message><source>%1, at %2% of the time</source><translation>%1, zu %2 % der Zeit</translation></message>
+<message><source>%1, at %2% of the time</source><translation>%1, zu %2 % der Zeit</translation></message>
 <message><source>%1, estimated</source><translation>%1, geschätzt</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, Zeile %2: Auch %3 hat diese Frage, in Zeile %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>

@@ -162,7 +162,7 @@
 <message><source>%1, also in its smallest parts.</source><translation>%1, nawet w najmniejszych częściach.</translation></message>
 <message><source>%1, and %2 answers to each, of at most %3 tokens: %4.</source><translation>%1, a na każde powstaje po %2 odpowiedzi, każda do %3 tokenów: %4.</translation></message>
 <message><source>%1, as you train it</source><translation>%1, tak jak go trenujesz</translation></message>
-<message><source>%1, at %2% of the time</source><translation>%1, przez %2 % czasu</translation></message>
+<message><source>%1, at %2% of the time</source><translation>%1, przez %2 % czasu</translation></message>
 <message><source>%1, estimated</source><translation>%1, szacunkowo</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
