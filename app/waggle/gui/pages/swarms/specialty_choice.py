@@ -52,7 +52,7 @@ def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
-class _PaleTopics(QStyledItemDelegate):
+class _PaleRemarks(QStyledItemDelegate):
     """Draws what follows the title of a specialty in a paler ink."""
 
     def __init__(self, theme: Theme, view: QListView) -> None:
@@ -181,7 +181,7 @@ class SpecialtyChoice(QWidget):
         self._list.setFont(self._theme.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._list.setItemDelegate(_PaleTopics(self._theme, self._list))
+        self._list.setItemDelegate(_PaleRemarks(self._theme, self._list))
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
         self._model.dataChanged.connect(self._show_ticked_question)
 
