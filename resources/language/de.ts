@@ -859,7 +859,7 @@
 <message><source>It can be trained.</source><translation>Trainieren lässt es sich.</translation></message>
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Daraus kann es wenig lernen. Die Optionen bieten einen Lohn für die Antwort-Tags an.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Er lässt sich nicht starten. Installiere Waggle neu.</translation></message>
-<message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Er kommt mit Waggle, ist offen für alle und bisher leer: Du trainierst allein, bis du jemanden einlädst.</translation></message>
+<message><source>It comes with Waggle and is open to all. It may be empty: then you train alone until you invite someone.</source><translation>Er kommt mit Waggle und ist offen für alle. Vielleicht ist er leer: Dann trainierst du allein, bis du jemanden einlädst.</translation></message>
 <message><source>It continues in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
 <message><source>It continues in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
@@ -2470,7 +2470,6 @@
 <message><source>done</source><translation>erledigt</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
-<message><source>empty so far</source><translation>bisher leer</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
@@ -2587,6 +2586,7 @@
 <message><source>malformed compression</source><translation>unlesbar gepackt</translation></message>
 <message><source>malformed greeting</source><translation>unlesbare Begrüßung</translation></message>
 <message><source>margin of error</source><translation>Fehlerspanne</translation></message>
+<message><source>may be empty</source><translation>vielleicht leer</translation></message>
 <message><source>may be used</source><translation>darf genutzt werden</translation></message>
 <message><source>met</source><translation>erfüllt</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm kennt die Aktivierung %1 in Modellen der Art %2 nicht.</translation></message>

@@ -859,7 +859,7 @@
 <message><source>It can be trained.</source><translation>Można go trenować.</translation></message>
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Niewiele może się z nich nauczyć. W Ustawieniach możesz włączyć nagrodę za znaczniki odpowiedzi.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Nie można go uruchomić. Zainstaluj Waggle ponownie.</translation></message>
-<message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Jest częścią Waggle, jest otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
+<message><source>It comes with Waggle and is open to all. It may be empty: then you train alone until you invite someone.</source><translation>Jest częścią Waggle i jest otwarty dla wszystkich. Może być pusty: wtedy trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>It continues in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
 <message><source>It continues in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
@@ -2470,7 +2470,6 @@
 <message><source>done</source><translation>gotowe</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
-<message><source>empty so far</source><translation>na razie pusty</translation></message>
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
@@ -2587,6 +2586,7 @@
 <message><source>malformed compression</source><translation>nieczytelna kompresja</translation></message>
 <message><source>malformed greeting</source><translation>nieczytelne powitanie</translation></message>
 <message><source>margin of error</source><translation>margines błędu</translation></message>
+<message><source>may be empty</source><translation>może być pusty</translation></message>
 <message><source>may be used</source><translation>dozwolona</translation></message>
 <message><source>met</source><translation>spełniona</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm nie zna aktywacji %1 w modelach typu %2.</translation></message>

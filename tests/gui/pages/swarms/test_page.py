@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
 from waggle.gui.pages.swarms.specialty_choice import TOPICS, closest_level
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
-from waggle.gui.pages.swarms.swarm_facts import trains_on
+from waggle.gui.pages.swarms.swarm_facts import members_words, trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.inputs.invite_link import invite_in_file
@@ -767,3 +768,16 @@ def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(wind
     assert "waggle export" in window.pages.of(ModelsPage)._message.text()
     assert window.pages.of(ModelsPage)._field.folder.isHidden()
     assert window.findChildren(QFileDialog) == []
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"shipped": True}, "may be empty"),
+        ({"shipped": True, "members": 3}, "3 members when last asked"),
+        ({"shipped": True, "active": True}, ""),
+        ({"created": True}, ""),
+    ],
+)
+def test_who_is_in_another_swarm_is_said_as_far_as_it_is_known(qapp: QApplication, about: dict[str, Any], words: str) -> None:
+    assert members_words(SwarmDetails(charter="ab", name="First light", specialties=(), **about), None) == words

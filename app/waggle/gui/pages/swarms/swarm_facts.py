@@ -70,12 +70,12 @@ def has_unchecked(swarm: SwarmDetails) -> bool:
 
 
 def members_words(swarm: SwarmDetails, members: int | None) -> str:
-    """How many members the swarm has, if that is known."""
+    """How many members the swarm has, as far as that is known."""
     if members is not None:
         return plural(members, "only you so far", "%n members, you included")
     if swarm.members and not swarm.active:
         return plural(swarm.members, "%n member when last asked", "%n members when last asked")
-    return tr("empty so far") if swarm.shipped and not swarm.active else ""
+    return tr("may be empty") if swarm.shipped and not swarm.active else ""
 
 
 def head_line(theme: Theme, words: QLayout, swarm: SwarmDetails) -> QWidget:

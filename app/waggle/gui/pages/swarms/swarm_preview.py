@@ -34,7 +34,7 @@ def created_words() -> str:
 def remembered_words(swarm: SwarmDetails) -> str:
     """The introduction to a remembered or shipped swarm, with the members at the last query."""
     if swarm.shipped and not swarm.members:
-        return tr("It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.")
+        return tr("It comes with Waggle and is open to all. It may be empty: then you train alone until you invite someone.")
     there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
         swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
     return f"{there} {tr('You know this swarm.')}"
