@@ -1,4 +1,4 @@
-"""Focus ring of buttons, once the keyboard moved the focus. The style sheet draws it, except that of a filled button."""
+"""The focus ring of buttons, for people who use the keyboard. The style sheet draws it, except on filled buttons."""
 
 from typing import Any, ClassVar
 

@@ -242,7 +242,7 @@ class SwarmGraph(PaintedChart):
         return node.peer.faded or self._halts
 
     def _names(self, painter: QPainter) -> None:
-        """Draw each name that fits, and the name of the selected peer in any case."""
+        """Draw each name that fits, and always that of the selected peer."""
         font = self.theme.font("caption")
         painter.setFont(font)
         faded = {node.peer.id for node in self._around if self._is_faded(node)}

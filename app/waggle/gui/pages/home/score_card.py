@@ -69,7 +69,7 @@ class ScoreCard(QFrame):
         return self.start is not None and self._has_picture
 
     def limit_height(self, width: int, shape: float) -> int:
-        """The greatest height of the card at this width: that of its chart is this share of its width at most."""
+        """The greatest height of the card at this width: its chart is no higher than this share of its own width."""
         if self.curve.isHidden():
             return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)

@@ -94,7 +94,7 @@ class OtherQuestions(QWidget):
         for line in self._lines:
             line.pressed.connect(self.chosen)
         self.missing = 0  # questions that have no line
-        self.explains = False  # whether arrows stand above, too, so that their meaning is said in any case
+        self.explains = False  # whether there are arrows above, too: then what they mean is always said
         self.setLayout(column(row(self._title, None, self._key), *self._lines, gap=GAP))
 
     def show_cards(self, cards: Sequence[Card]) -> None:

@@ -41,7 +41,7 @@ HIGHEST, WIDE_HIGHEST, LARGE = (
     0.55,
     0.45,
     1000,
-)  # of the width, and of that of a wide page: the curves and the lanes beside them, in a view of these pixels and more
+)  # height of curves and lanes as a share of the page's width, also where it is wide; and pixels from which it is large
 MOST_ROW, WIDE_ROW = 40, 54  # pixels: a row of cells at most, and where the page is wide
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 

@@ -384,7 +384,7 @@ class WelcomePage(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Adapt the space between the parts to the window, and to what there is to choose."""
+        """Choose the space between the parts by the size of the window and by how much there is to choose."""
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         tall = self.height() >= self._theme.px(LEAST_TO_SPREAD)
