@@ -1,8 +1,11 @@
 """The starter in place of a model that needed too much memory: whether it is offered, and the choice of it."""
 
 from waggle.core.settings import ModelSettings
+from waggle.gui.i18n.formatting import later
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.protocol.state import State
+
+TRAIN_STARTER = later("Train Waggle's tiny starter")  # on every button that does so
 
 
 def offers_starter(state: State, settings: SettingsStore, *, can_start: bool) -> bool:

@@ -14,7 +14,7 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.state.notifications import recent_warnings
-from waggle.gui.state.starter_offer import choose_starter, offers_starter
+from waggle.gui.state.starter_offer import TRAIN_STARTER, choose_starter, offers_starter
 from waggle.gui.state.story.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
@@ -356,7 +356,7 @@ class StatusCard(QFrame):
             words, icon = tr("Set it aside and start"), "play"
         offers_starter = self._offers_starter()
         if offers_starter:
-            words, icon = tr("Train Waggle's tiny starter"), "play"
+            words, icon = tr(TRAIN_STARTER), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
         kind = "plain" if splits or (failed and not stopped) else "primary"  # what is going well needs nothing to be done
         restyle(self._main, "kind", kind)
@@ -365,7 +365,7 @@ class StatusCard(QFrame):
         decides = self._state.waits_for_choice
         otherwise = {
             "anyway": (tr("Contribute anyway"), "play"), "choose_training": self._training_choice()[1],
-            "choose_swarm": (tr("Train alone for now"), ""), "choose_model": (tr("Train Waggle's tiny starter"), ""),
+            "choose_swarm": (tr("Train alone for now"), ""), "choose_model": (tr(TRAIN_STARTER), ""),
         }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,

@@ -15,7 +15,7 @@ from waggle.gui.pages.live.nothing_yet import NothingYet
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.live.stage_view import StageView
 from waggle.gui.pages.page import Page
-from waggle.gui.state.starter_offer import choose_starter, offers_starter
+from waggle.gui.state.starter_offer import TRAIN_STARTER, choose_starter, offers_starter
 from waggle.gui.widgets.containers.page_header import header_margins, page_header
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import as_widget, card, column, edges, in_the_middle, row
@@ -163,7 +163,7 @@ class LivePage(Page):
 
     def _remedy_words(self) -> str:
         """What the main button of Home says after the same failure."""
-        return tr("Train Waggle's tiny starter") if self._offers_starter() else tr("Try again")
+        return tr(TRAIN_STARTER) if self._offers_starter() else tr("Try again")
 
     def _remedy(self) -> None:
         if not self._offers_starter() or choose_starter(self.context.settings):
