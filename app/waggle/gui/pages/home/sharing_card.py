@@ -81,7 +81,6 @@ class FreeCells(PaintedWidget):
             painter.drawPolygon(hexagon(cell.x(), cell.y(), radius))
         for cell, peer in zip(around, self._peers, strict=False):
             draw_avatar(painter, self.theme, peer, cell, radius * 0.5)
-        painter.setPen(QPen(self.theme.colour("border"), 1))
         painter.setBrush(self.theme.colour("accent_soft"))
         painter.setPen(QPen(self.theme.colour("accent"), 2))
         painter.drawPolygon(hexagon(middle.x(), middle.y(), radius))
@@ -132,6 +131,7 @@ class SharingCard(QFrame):
         self.link.clicked.connect(lambda: self.page_wanted.emit(*self._sharing.offers))
         self._picture = SwarmGraph(theme)
         self._row, self._free = AvatarRow(theme), FreeCells(theme)
+        self._counted: dict[str, PeerInfo] = {}  # the peers in the picture
         self._place = PicturePlace(self._picture, self._row, self._free, theme.px(LEAST))
         self._box = column(
             text(theme, tr("Does sharing help?"), "label", "soft"), self.says, self.detail, (self._place, 1000), self._here,
@@ -159,10 +159,12 @@ class SharingCard(QFrame):
         self._show_picture()
         if not self._place.isHidden():
             counted = {peer.id: peer for peer in company(state)}
+            if counted != self._counted:  # else the picture would be described anew with each event
+                self._counted = counted
             none_trains = not state.members and len(counted) <= CELLS
             self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))), is_empty=none_trains)
             self._free.show_node(state.ready.node if state.ready is not None else "", tuple(sorted(counted))[:CELLS])
-            self._picture.show_state(replace(state, peers=counted), now)
+            self._picture.show_state(replace(state, peers=self._counted), now)
             self._row.show_peers(counted.values(), halts=state.phase in HALTED_PHASES)
         words = "" if self._is_resting else company_words(state, brief=True)
         if not (words or self._is_resting or state.peers or state.reach == "solo"):

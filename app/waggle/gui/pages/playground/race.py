@@ -37,11 +37,8 @@ class HexagonKey(PaintedWidget):
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
 
 
-HIGHEST, WIDE_HIGHEST, LARGE = (
-    0.55,
-    0.45,
-    1000,
-)  # height of curves and lanes as a share of the page's width, also where it is wide; and pixels from which it is large
+HIGHEST, WIDE_HIGHEST = 0.55, 0.45  # height of curves and lanes as a share of the page's width, and where the page is wide
+LARGE = 1000  # pixels of width from which these hold
 MOST_ROW, WIDE_ROW = 40, 54  # pixels: a row of cells at most, and where the page is wide
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
