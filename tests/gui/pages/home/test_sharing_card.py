@@ -72,6 +72,20 @@ def test_the_card_says_how_many_train_with_you_and_nothing_else(theme: Theme, qt
         assert {peer.id for peer in card._picture._peers} == set(members), "the picture shows those that are counted"
 
 
+def test_the_picture_takes_other_peers_only_when_those_in_it_change(theme: Theme, qtbot: QtBot) -> None:
+    card = SharingCard(theme)
+    qtbot.addWidget(card)
+    peer = PeerInfo(id="12D3KooWA", name="Brisk Otter", received=3, seen_at=1.0)
+    state = State(ready=ready(), phase="contributing", peers={peer.id: peer})
+    card.show_state(state, 1.0)
+    before = card._picture._known[0]
+    assert list(before) == [peer.id]
+    card.show_state(replace(state, round=2), 1.0)
+    assert card._picture._known[0] is before
+    card.show_state(replace(state, peers={peer.id: replace(peer, received=4)}), 1.0)
+    assert card._picture._known[0][peer.id].received == 4
+
+
 def test_beside_each_peer_there_is_room_for_the_beginning_of_a_name() -> None:
     place = QRectF(0, 0, 352, 250)
     for node in place_peers(most_active_peers(list(PEERS.values()), 1.0), place):
