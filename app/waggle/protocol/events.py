@@ -245,6 +245,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     completions: int  # of this node, all time
     group_size: int
     questions: Count = 0  # of a round; 0: from a version that did not tell
+    test_every: Count = 0  # rounds between two tests for the held-out score; 0: they come by time
     parameters: int
     recipe: str = ""  # see RoundSummary
     run: str = ""  # see RoundSummary

@@ -281,7 +281,7 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     restarted = await prepared(home, learning, model=model)
     published = recorded(home)[len(published) :]
     ready = next(event for event in published if isinstance(event, Ready))
-    assert (ready.prompt_form, ready.answer_length) == (choice, length)
+    assert (ready.prompt_form, ready.answer_length, ready.test_every) == (choice, length, 0)
     assert restarted.node.form == first.node.form
     assert not trying(published)
 
@@ -298,6 +298,7 @@ async def test_the_starter_is_not_tried(tmp_path):
     (ready,) = (event for event in recorded(tmp_path) if isinstance(event, Ready))
     assert ready.prompt_form == PromptFormChoice(form="plain", why="starter")
     assert ready.answer_length == AnswerLength(tokens=24, why="usual")
+    assert ready.test_every == 25
     assert (ready.questions, ready.group_size) == (8, 8)
     assert (starter.plan.held_out.every, starter.plan.held_out.few) == (25, ())
     assert not paths.Home(tmp_path).model.prompt_form.exists()

@@ -32,4 +32,6 @@ def test_ground_keys_lie_nearer_to_a_key_of_the_directory_than_the_others() -> N
     ground = near_names.ground_keys(key, 2, tries=1_000)
     assert all(near_names.place_of(peer_id) == int(hivemind.node_id_of(hivemind.PeerID(peer_id))) for _, peer_id in ground)
     first, second = (near_names.place_of(peer_id) ^ near_names.place_of(key) for _, peer_id in ground)
-    assert first < second < 1 << 156, "one in 16 of all places of 160 bits lies as near, so that 1,000 random keys have two for certain"
+    assert first < second < 1 << 156, (
+        "one in 16 of all places of 160 bits lies as near, so that 1,000 random keys have two for certain"
+    )

@@ -305,6 +305,7 @@ def _ready_event(
         completions=prepared.progress.completions,
         group_size=prepared.plan.rules.group_size,
         questions=prepared.plan.rules.questions,
+        test_every=prepared.plan.held_out.every,
         parameters=opened.policy.parameters,
         recipe=prepared.plan.recipe,
         run=prepared.plan.run,

@@ -1,17 +1,14 @@
 """What Home says about learning: measured figures only, and the difference between a rise and chance."""
 
-from typing import Literal
-
 import pytest
 from msgspec.structs import replace
 
 from gui.recorded import ready
 from gui.state.test_measured_curves import MEASURED, SMOLLM2
-from waggle.core.settings import LearningSettings, Settings
 from waggle.gui.state.story.learning_story import Skill, score_text, sharing_text, skills
 from waggle.gui.state.story.next_step import next_step
 from waggle.gui.state.story.tries import Try, card_tries, kind_of, merged_tries, most_telling, says_more
-from waggle.protocol.events import UNTAGGED, Aha, HeldOutScore, PeerInfo, PromptFormChoice, RoundSummary, ShownCompletion
+from waggle.protocol.events import UNTAGGED, Aha, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.state import Card, State
 
 PEER = PeerInfo(id="p", name="Brisk Otter", received=9, groups_pulled=1)
@@ -65,18 +62,16 @@ def test_below_the_score_stands_how_many_answers_were_right_after_how_many_round
 
 
 @pytest.mark.parametrize(
-    ("every", "why", "soon"),
+    ("every", "soon"),
     [
-        (25, "starter", " (next after 225)"),
-        (40, "trial", " (next after 240)"),
-        (25, "trial", ""),  # tested by time
+        (25, " (next after 225)"),
+        (40, " (next after 240)"),
+        (0, ""),  # tests come by time
     ],
 )
-def test_the_next_test_is_named_where_it_comes_by_rounds(every: int, why: Literal["starter", "trial"], soon: str) -> None:
-    settings = Settings(learning=LearningSettings(held_out_every=every))
+def test_the_next_test_is_named_where_it_comes_by_rounds(every: int, soon: str) -> None:
     scores = (score(0, 3, 270), score(200, 79, 270))
-    engine = ready(prompt_form=PromptFormChoice(why=why))
-    state = running(held_out=scores, settings=settings, ready=engine, round=217)
+    state = running(held_out=scores, ready=ready(test_every=every), round=217)
     assert score_text(state, brief=True).detail == f"79 of 270 right in the test after 200 rounds{soon}."
     assert "next after" not in score_text(replace(state, phase="paused")).detail, "nothing trains"
 

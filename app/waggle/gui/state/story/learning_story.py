@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from waggle.core.confidence_interval import interval_of
-from waggle.core.settings import LearningSettings
 from waggle.gui.i18n.formatting import decimal, figure, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
@@ -94,12 +93,9 @@ def _count(score: HeldOutScore) -> str:
 
 def _next_test(state: State, last: HeldOutScore) -> int | None:
     """The rounds after which the next test comes; None while nothing trains, if tests come by time, or if it is not known."""
-    if state.settings is None or state.ready is None or state.phase not in TRAINING_PHASES:
+    if state.ready is None or not state.ready.test_every or state.phase not in TRAINING_PHASES:
         return None
-    every = state.settings.learning.held_out_every
-    if every == LearningSettings().held_out_every and state.ready.prompt_form.why != "starter":
-        return None
-    number = (last.round // every + 1) * every
+    number = (last.round // state.ready.test_every + 1) * state.ready.test_every
     return number if number >= state.round else None
 
 
