@@ -46,7 +46,7 @@ from waggle.protocol.events_swarms import InviteRead
 PEERS, SPEED = 500, 20.0
 LONG_BLOCK_S = 0.05  # a person notices longer blocks
 SETTLED_S = 0.3  # after which a page that was opened has been painted, with all its parts
-TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
+TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3011, 1100  # a page opens at any moment between two changes of peers
 WARM_UP_S = 60.0  # before the first sample of memory; in shorter runs a tenth
 OPENING_BUTTONS = (
     "Save",
