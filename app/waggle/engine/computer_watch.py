@@ -64,11 +64,11 @@ async def watch_computer(
         prepared = node()
         guards.observe(
             parts=backoff.parts if backoff.is_backed_off else 1,
-            limit_kb=live_settings.now.computer.traffic_kb if prepared and prepared.is_limited() else 0,
+            limit_kb=live_settings.now.computer.traffic_kb if prepared and prepared.swarm.is_limited else 0,
             has_gap=publisher.record_has_gap,
             disk_gb=live_settings.now.computer.disk_gb,
             unmet_bytes=prepared.disk.unmet if prepared else 0,
-            is_away=bool(prepared and prepared.is_away()),
+            is_away=bool(prepared and prepared.swarm.is_away),
         )
         await asyncio.sleep(SENSOR_SECONDS)
 

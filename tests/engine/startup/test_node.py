@@ -194,14 +194,14 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     learning = LearningSettings(held_out_questions=1, max_new_tokens=24)
     model, little = ModelSettings(folder=str(twelve_million)), ComputerSettings(memory_gb=0.66, device="cpu", threads=1)
     node = await prepared(tmp_path, learning, model=model, computer=little)
-    assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
+    assert node.model.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
     note = noted(tmp_path)
     assert note.startswith("Fits: about ")
     assert "answers an hour or more, 0.5 of 0.5 GB of memory. All weights are trained with little memory in bfloat16." in note
     assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = ComputerSettings(memory_gb=0.56, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
-    assert divided.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=4)
+    assert divided.model.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=4)
     with pytest.raises(ModelError, match=r"does not fit: it needs 0.5 GB at the least, and 0.4 GB are free"):
         await prepared(
             tmp_path / "other", learning, model=model, computer=ComputerSettings(memory_gb=0.4, device="cpu", threads=1)
@@ -220,7 +220,7 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
     backoff.back_off()
     model = ModelSettings(folder=str(twelve_million))
     node = await prepared(tmp_path, learning, backoff.parts_for, model=model, computer=less)
-    assert node.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=8)
+    assert node.model.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=8)
     assert "is divided into 8 parts." in noted(tmp_path)
 
 
@@ -241,7 +241,7 @@ async def test_which_questions_taught_most_is_remembered_in_the_same_swarm_only(
     first = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     charter = first.node.charter.digest.hex() if same_swarm else "ab" * 32
     saved = CheckpointState(round=1, step=0, epoch=1, charter=charter, base=first.plan.base, mix=LEARNED_MIX)
-    checkpoint.save(paths.Home(tmp_path).model.checkpoints, first.opened.policy, saved)
+    checkpoint.save(paths.Home(tmp_path).model.checkpoints, first.model.opened.policy, saved)
     continued = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     assert continued.progress.round == 1
     assert (continued.node.mix.state == LEARNED_MIX) is same_swarm
@@ -273,7 +273,9 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert first.plan.rules.external_max == model_fit.STARTER_ANSWER_TOKENS
     rules, fit = first.plan.rules, noted(home).values[0]
     work = memory_fit.Workload(rules.questions, rules.local + rules.external, rules.group_size, length.tokens)
-    foretold = memory_fit.answers_an_hour(model_config.read(folder), first.machine, work, first.opened.policy.training)
+    foretold = memory_fit.answers_an_hour(
+        model_config.read(folder), first.model.machine, work, first.model.opened.policy.training
+    )
     assert fit.values[0].number == foretold, "of the length that was settled"
     plan = first.plan.held_out
     assert (plan.every, plan.few, len(plan.questions)) == (0, plan.questions, 9), "by time, and one question of each is few"
