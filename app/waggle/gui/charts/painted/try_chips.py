@@ -48,6 +48,7 @@ class TryChips(PaintedChart):
         self._chips: list[Chip] = []
         self._drawn: tuple[tuple[Try, ...], bool] = ((), True)
         self._scale = 1.0
+        self._fitted: object = None  # the tries, scale and width for which the chips were placed
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the texts of models
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -88,6 +89,12 @@ class TryChips(PaintedChart):
 
     def fit(self) -> None:
         """Place the chips, and take the height that they need."""
+        fitted = self._drawn, self._scale, self.width()
+        if fitted != self._fitted:
+            self._fitted = fitted
+            self._place_chips()
+
+    def _place_chips(self) -> None:
         x = y = high = 0.0
         for chip in self._chips:
             size = self.size_of(chip)
@@ -115,8 +122,7 @@ class TryChips(PaintedChart):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self.fit()
+        self.fit()
 
     def sizeHint(self) -> QSize:
         return QSize(self.theme.px(WIDEST), self.height())

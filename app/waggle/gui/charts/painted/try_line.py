@@ -25,7 +25,6 @@ class TryLine(TryChips):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._fitted: object = None  # the tries, scale and width for which they were set
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -46,14 +45,10 @@ class TryLine(TryChips):
         lines.lay_out(self._widest(), 1)
         return lines, QSizeF(lines.width + 1, max(self._high(), lines.height))
 
-    def fit(self) -> None:
-        fitted = self._drawn, self._scale, self.width()
-        if fitted == self._fitted:
-            return
-        self._fitted = fitted
+    def _place_chips(self) -> None:
         for chip in self._chips:  # the room for long answers follows from the width
             chip.lines, chip.size = self.typeset(chip.each)
-        super().fit()
+        super()._place_chips()
 
     def _widest(self) -> float:
         """The most pixels of an answer: half of the line."""

@@ -32,6 +32,7 @@ class TriedQuestion(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
+        self._card: Card | None = None
         self._question, self._specialty, self._tries = TypesetText(theme, SIZES), Chip(theme), TryChips(theme)
         self._question.set_scale(SMALLER)
         self._question.set_limit(theme.px(QUESTION_HIGH))
@@ -40,6 +41,9 @@ class TriedQuestion(QWidget):
         self.setLayout(column(head, self._tries, gap=6, margins=(0, 6, 0, 6)))
 
     def show_card(self, card: Card) -> None:
+        if card == self._card:
+            return
+        self._card = card
         self._question.say(card.question)
         self._specialty.say(tr(one_line(card.specialty)), "plain")
         self._tries.show_tries([*merged_tries(card.completions), *truth_of(card)])
@@ -95,31 +99,30 @@ class FirstRound(QWidget):
             return
         self._cards = cards
         self._outlines.setVisible(not cards)
-        for question, card in zip(self._questions, cards, strict=False):
-            question.show_card(card)
         self._box.setContentsMargins(0, 0 if cards else 14, 0, 0)
         self.meaning.setText(_meaning(cards) if cards else tr("Its first answers appear here."))
         self._fit()
 
     def _fit(self) -> None:
-        """Show the first question, and of the others each that fits."""
+        """Show the first question, and of the others each that fits. What has no room is not set either: that takes long."""
         room = self.height() - self.meaning.heightForWidth(self.width()) - 3 * GAP
+        tried = 0
         for place, card in enumerate(self._cards):
+            if place and room < self._theme.px(LEAST_ROOM):
+                break
             if place == len(self._questions):
-                if place and room < self._theme.px(LEAST_ROOM):
-                    break
-                self._add_question(card)
-            question = self._questions[place]
+                self._add_question()
+            question, tried = self._questions[place], place + 1
+            question.show_card(card)
             high = question.height_at(self.width()) + GAP
             fits = place == 0 or high <= room
             question.setVisible(fits)
             room -= high if fits else 0
-        for question in self._questions[len(self._cards) :]:
+        for question in self._questions[tried:]:
             question.hide()
 
-    def _add_question(self, card: Card) -> None:
+    def _add_question(self) -> None:
         question = TriedQuestion(self._theme)
-        question.show_card(card)
         self._box.insertWidget(self._box.indexOf(self._outlines), question)
         self._questions.append(question)
 
