@@ -1,6 +1,6 @@
 """People count rounds from 1."""
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 
 
 def test_the_first_round_is_round_1() -> None:

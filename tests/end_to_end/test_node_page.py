@@ -7,7 +7,7 @@ import httpx2
 
 from end_to_end.programs import Engine, running
 from network.loopback import free_port
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol import commands, events
 
 QUICK = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1", "learning.held_out_questions=1",

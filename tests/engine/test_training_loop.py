@@ -292,7 +292,7 @@ def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, que
 def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tmp_path):
     pool = [in_arithmetic(external(number)) for number in range(3)]
     taught = contribute(tmp_path, node(verifier, lines=("just words",), pool=pool), questions, rounds=1)
-    assert taught.history.teachers() == {"basic_arithmetic": PEER}
+    assert taught.history.successes.teachers() == {"basic_arithmetic": PEER}
     assert not taught.of(events.AhaHappened)
 
     able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)

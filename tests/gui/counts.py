@@ -22,7 +22,7 @@ from waggle.gui.pages.you.page import YouPage
 from waggle.gui.pages.you.share_card import share_card_figures
 from waggle.network.web import training_metrics, training_page
 from waggle.protocol.events import TrainingHistory
-from waggle.protocol.figures import newest_score
+from waggle.protocol.figures.current import newest_score
 from waggle.protocol.state import State
 
 TOP = (panels.loop_title, panels.score_title, panels.reward_title, panels.peers_title, panels.figures)  # panels with counts

@@ -78,7 +78,7 @@ async def begin(number: int, options: SwarmOptions, folder: Path, charter: Chart
 
 
 async def address_of(member: Member) -> str:
-    return (await member.node._transport.network.addresses())[0]
+    return (await member.node.transport.network.addresses())[0]
 
 
 async def obey(members: Sequence[Member], charter: Charter, verifier: Verifier) -> None:
@@ -99,7 +99,7 @@ async def obey(members: Sequence[Member], charter: Charter, verifier: Verifier) 
 def report(member: Member) -> dict[str, object]:
     """What a node must not lose in a partition."""
     return {
-        "p2pd": member.node._transport.pid,
+        "p2pd": member.node.transport.pid,
         "waiting": sorted(name_of(group) for group in member.node.waiting()),
         "received": {peer.id.hex(): peer.received for peer in member.node._reputations._peers.values()},
         "known": sorted(address.rpartition("/")[2] for address in peer_cache.read(member.known)),

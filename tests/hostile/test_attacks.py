@@ -23,7 +23,7 @@ from waggle.models.tokenizer import load as load_tokenizer
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, JointRateLimit, Payers
-from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
+from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART, trusted_peers
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
@@ -109,7 +109,7 @@ async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its
     who = hostile.identity.peer_id
     be_of_use(trust, who)
     useful, rounds = trust.of(who).useful, 0
-    while who in trust.trusted():
+    while who in trusted_peers(trust):
         rounds += 1
         await hostile.attack(attacks.useless, dataclasses.replace(scene_of(hostile), round=rounds))
         arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
@@ -350,7 +350,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
-    address = (await victim.node._transport.network.addresses())[0]
+    address = (await victim.node.transport.network.addresses())[0]
     await asyncio.gather(*(each.network.connect(address) for each in hostile))
 
     floods = [asyncio.create_task(each.flood([victim.identity.peer_id], int(2 * CALLS_BURST))) for each in hostile]
@@ -412,7 +412,7 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
 
     assert victim.node.waiting() == ()
     assert peer_id in victim.node._reputations.avoided()
-    dht = honest.node._transport.network
+    dht = honest.node.transport.network
     assert await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "blocked")
@@ -431,7 +431,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
-    shard = await victim.node._transport.network.read_directory(directory.key_of(charter.digest, 0, 0))
+    shard = await victim.node.transport.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"
 
     await honest_arrives()

@@ -16,6 +16,7 @@ from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import Charter
 from waggle_lab.security.attacks import Payload
 from waggle_lab.security.bystander import Bystander
+from waggle_lab.security.false_directory import show_crowd
 
 NAMES = 120
 WATCHED_S = 8.0  # a minute in tests/measured/network.py
@@ -38,7 +39,7 @@ async def test_a_bystander_that_made_up_names_name_is_never_called(
     async with bystander.present(seed_address):
         hostile.offer(Payload(b"nothing", changes=changes))  # in handshakes
         assert await hostile.announce_crowd(names[: NAMES // 2], **changes) == 0, "the swarm stores none"
-        hostile.show_crowd(names[NAMES // 2 :], **changes)  # to whoever reads the directory there
+        show_crowd(hostile.network, charter.digest, names[NAMES // 2 :], changes)  # to whoever reads the directory there
         await hostile.network.connect((await victim.node.addresses())[0])
         refused = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
         assert refused.reason == Fault.FORGED_ANNOUNCEMENT

@@ -55,7 +55,7 @@ async def test_streams_that_declare_much_and_say_nothing_neither_fill_a_node_nor
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile, (address, *_) = await attacker("flood"), await victim.node.addresses()
     await hostile.network.connect(address)
-    async with watched([victim.node.pid], address, tmp_path) as witness:
+    async with watched([victim.node.transport.pid], address, tmp_path) as witness:
         assert await hostile.declare_calls(victim.identity.peer_id, FLOOD_S) > 10 * call_streams.MOST_OF_PEER
     assert witness.lost == 0
     assert witness.answers > FLOOD_S
@@ -70,14 +70,14 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
     await hostile.network.connect((await victim.node.addresses())[0])
-    before = victim.node._transport.network.daemon.memory
+    before = victim.node.transport.network.daemon.memory
     assert before > 0
 
     async with asyncio.timeout(SOON):
         begun = asyncio.gather(*(begin_one(hostile, victim.identity.peer_id) for _ in range(BEGUN_CALLS)))
         assert not any(await begun), "none of them was read to its end"
 
-    assert (victim.node._transport.network.daemon.memory - before) / 2**20 < MOST_GROWTH_MIB
+    assert (victim.node.transport.network.daemon.memory - before) / 2**20 < MOST_GROWTH_MIB
     assert victim.ear.all(NetworkRestarted) == []
     await honest_one(start, seed_address, charter, verifier, victim)
 
@@ -100,8 +100,8 @@ async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep
     monkeypatch.setattr(server, "source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.1" else address)
     lender = await start("lender", web_port=0, gateway=True)
     crowd = [f"127.0.0.{number}" for number in (2, 3, 4) for _ in range(3)]
-    async with held_connections(lender.node.web_port, UNFINISHED_REQUEST, crowd) as readers:
-        door = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
+    async with held_connections(lender.node.web.port, UNFINISHED_REQUEST, crowd) as readers:
+        door = f"ws://127.0.0.1:{lender.node.web.port}/gateway"
         honest = await start("honest", gateways=(door,), light=True)
         ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
         share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
@@ -120,7 +120,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     for each in hostile:  # with the default of five, the farthest of six nodes is never asked
         each.network._node.num_replicas = 6
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
-    storage = victim.node._transport.network._node.protocol.storage
+    storage = victim.node.transport.network._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
 
     def inside() -> set[bytes]:

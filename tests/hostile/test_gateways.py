@@ -175,7 +175,7 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
+    node.transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 3
     node.limit(1000.0)
@@ -197,7 +197,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
+    node.transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     node.limit(1000.0)
     honest = asyncio.create_task(node._directory.entries())
     await begun.wait()
@@ -227,7 +227,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
         raise PeerAway("it stalls")
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._transport = SimpleNamespace(network=SimpleNamespace(pull=pull))  # type: ignore[assignment]
+    node.transport = SimpleNamespace(network=SimpleNamespace(pull=pull))  # type: ignore[assignment]
     node.limit(1000.0)
     pulling = asyncio.create_task(node._pull_for(identity.peer_id, bytes(32), SOON))
     await begun.wait()
@@ -251,7 +251,7 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
+    node.transport = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     assert await node._directory.entries() == directory_entries
     away = True
     monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
@@ -658,7 +658,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     async with AsyncExitStack() as stack:
 
         async def client(name: str, place: str) -> ClientConnection:
-            door = f"ws://127.0.0.1:{lender.node.web_port}/gateway?{place}"
+            door = f"ws://127.0.0.1:{lender.node.web.port}/gateway?{place}"
             connection = await stack.enter_async_context(connect(door))
             await introduce(connection, fresh_identity(tmp_path, name))
             await connection.recv()
@@ -679,12 +679,12 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     start: Start, charter: Charter, tmp_path: Path
 ) -> None:
     lender, stranger = await start("lender", web_port=0, gateway=True), fresh_identity(tmp_path, "stranger")
-    doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True}
+    doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web.port}/gateway",), "light": True}
     light = await start("light", web_port=0, gateway=True, **doors)
     await light.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    (gate,) = light.node._transport.network.open.values()  # type: ignore[attr-defined]
+    (gate,) = light.node.transport.network.open.values()  # type: ignore[attr-defined]
     with suppress(InvalidStatus):  # it serves no clients
-        async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
+        async with connect(f"ws://127.0.0.1:{light.node.web.port}/gateway") as connection:
             await introduce(connection, stranger)
             await connection.recv()
             await blob_of(connection, announcing(charter, stranger))

@@ -91,7 +91,7 @@ def still_hears(start: Start, seed_address: str, charter: Charter, verifier: Ver
 
 
 def dht_of(live: Live) -> HivemindNetwork:
-    door: Any = live.node._transport
+    door: Any = live.node.transport
     dht: HivemindNetwork = door.network
     return dht
 

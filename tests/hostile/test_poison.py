@@ -8,6 +8,7 @@ import pytest
 
 from hostile.conftest import StartAttacker, round_of
 from network.loopback import Start, be_of_use
+from waggle.network.limits.reputation import trusted_peers
 from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.sapo import stages
 from waggle.sapo.stages import BOUNDED, UNBOUNDED
@@ -59,4 +60,4 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
         await asyncio.to_thread(round_of, victim, charter, verifier, stages.RoundSettings())
         assert trust.of(who).idle > before
     assert trust.of(who).used == 0
-    assert who not in trust.trusted()
+    assert who not in trusted_peers(trust)

@@ -38,7 +38,7 @@ async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_ne
         await thief.network.announce(key, origin, old, until)
     _lie(thief, key, origin, old, expires_at + LONGER_S)
 
-    entries = await victim.node._transport.network.read_directory(key)
+    entries = await victim.node.transport.network.read_directory(key)
     assert announcements.parse(entries[origin]).round == 2
     late = await start("late", seeds=((await thief.network.addresses())[0], seed_address))
     arrived = await late.ear.hear(GroupsArrived, lambda news: news.origin == origin)

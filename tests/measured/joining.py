@@ -34,7 +34,7 @@ async def measure(folder: Path) -> dict[str, float]:
             share(
                 sharing_node, answered(charter, verifier, identity.peer_id, question_ids(charter, verifier, identity.peer_id, 1))
             )
-            gateway = (f"ws://127.0.0.1:{sharing_node.web_port}/gateway",)
+            gateway = (f"ws://127.0.0.1:{sharing_node.web.port}/gateway",)
             for name, entry_points in (("join_s", {"seeds": (seed,)}), ("join_gateway_s", {"gateways": gateway, "light": True})):
                 arrivals, began = Ear(), time.monotonic()
                 node = open_node(

@@ -145,6 +145,7 @@ async def _reflected() -> int:
     from waggle_lab.security.attacker import Attacker
     from waggle_lab.security.attacks import Payload
     from waggle_lab.security.bystander import Bystander
+    from waggle_lab.security.false_directory import show_crowd
 
     with tempfile.TemporaryDirectory() as folder, seed(Path(folder) / "seed") as (_, address):
 
@@ -165,7 +166,7 @@ async def _reflected() -> int:
         async with bystander.present(address):
             attacker.offer(Payload(b"nothing", changes=changes))
             await attacker.announce_crowd(names, **changes)
-            attacker.show_crowd(names, **changes)
+            show_crowd(attacker.network, charter.digest, names, changes)
             await asyncio.sleep(SECONDS)
         await asyncio.gather(attacker.close(), *(node.close() for node in nodes))
         verifier.close()

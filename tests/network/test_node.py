@@ -185,7 +185,7 @@ async def test_sharing_goes_on_after_the_network_process_was_killed(
     share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived)
 
-    os.kill(node.node._transport.pid, signal.SIGKILL)
+    os.kill(node.node.transport.pid, signal.SIGKILL)
     await node.ear.hear(NetworkRestarted)
     share(node.node, [second], round_number=2)
 
@@ -264,8 +264,8 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
 ) -> None:
     monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
     node = open_node(options(), charter, identity, verifier, Ear())
-    assert isinstance(node._transport, HivemindTransport)
-    limits, request = CallLimits(node._transport._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
+    assert isinstance(node.transport, HivemindTransport)
+    limits, request = CallLimits(node.transport._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
         ConnectedPeer(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]
@@ -329,7 +329,7 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
             charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
             specialties=1, model="m", expires=1,
         )  # fmt: skip
-        await node._collector._accept(node._transport, peer.peer_id, announced, blob, now)
+        await node._collector._accept(node.transport, peer.peer_id, announced, blob, now)
         assert node._reputations.of(peer.peer_id).rejected == 0
         assert node.waiting() == ()
     finally:

@@ -155,7 +155,7 @@ async def test_a_gateway_gives_the_pieces_to_its_members_alone(tmp_path: Path) -
         lender = open_node(here, private, own, verifier, Ear())
         try:
             await lender.start()
-            gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+            gateway = f"ws://127.0.0.1:{lender.web.port}/gateway#{text_of(own.peer_id)}"
             light = options(light=True, gateways=(gateway,), questions_folder=tmp_path / "newcomer")
             other_key = replace(light, key=membership.new_key())
             with pytest.raises(SwarmError, match="does not open"):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-MEASURED = Path(__file__).parents[1] / "measured"
+ROOT = Path(__file__).parents[2]
+MEASURED = ROOT / "tests/measured"
 PAGES = {
     "waggle.gui.pages.page": "from waggle.gui.pages.home import page",
     "waggle.gui.pages.home.page": "from . import status_card\nfrom ..live.page import Live\nimport waggle.gui.pages.you.page",
@@ -22,6 +23,15 @@ PAGES = {
 def house(monkeypatch):
     monkeypatch.syspath_prepend(str(MEASURED))
     return importlib.import_module("house")
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    """Of this repository: it takes seconds to read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(MEASURED))
+        house = importlib.import_module("house")
+        return house.sizes(ROOT, house.trees_of(ROOT))
 
 
 def imports(house, tmp_path, sources):
@@ -84,6 +94,20 @@ def test_a_class_may_have_twelve_public_methods(house, count, names):
     methods = [f"    def method_{number}(self): ..." for number in range(count)]
     private = [f"    def _private_{number}(self): ..." for number in range(count)]
     assert house.classes_over_12_public(ast.parse("\n".join(["class Node:", *methods, *private]))) == names
+
+
+@pytest.mark.parametrize(
+    ("figure", "most"),
+    [
+        ("files_flat_max", 20),
+        ("classes_over_12_public", 0),
+        ("constructors_over_7", 0),
+        ("page_imports_page", 0),
+        ("lab_imports_from_product", 0),
+    ],
+)
+def test_what_belongs_together_is_grouped(sizes, figure, most):
+    assert sizes[figure] <= most, sizes.get(f"{figure}_which", sizes.get(f"{figure}_folder"))
 
 
 def write_runs(path: Path, runs: list[tuple[bool, int]], commit: str = "this") -> None:

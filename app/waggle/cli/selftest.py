@@ -14,7 +14,7 @@ from waggle.cli.shared.printing import add_stdio, say_for
 from waggle.core import settings
 from waggle.core.errors import EngineError
 from waggle.core.message import Figure, Message
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol import events
 
 ROUNDS = 3

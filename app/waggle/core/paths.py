@@ -122,11 +122,6 @@ class Home:
         return self.root / "standings.json"
 
     @property
-    def window(self) -> Path:
-        """The state of the window, such as its size."""
-        return self.root / "window.json"
-
-    @property
     def control(self) -> Path:
         """The folder of the control socket, for its user only (mode 0700)."""
         return self.root / "control"

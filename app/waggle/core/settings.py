@@ -128,7 +128,7 @@ class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     keep_awake: Literal["no", "on_power", "always"] = "no"  # hold off the system's sleep while it contributes
     cpu_percent: Percent = 100  # of the time
     gpu_percent: Percent = 50  # of the time; above 50, a screen on the same GPU stutters
-    # consumption while it contributes; 0: estimated, see protocol/energy_estimate.py
+    # consumption while it contributes; 0: estimated, see protocol/figures/energy_estimate.py
     watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = 0.0
     price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1e3)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs

@@ -75,7 +75,7 @@ async def contribute(process: ProcessResources, restart_reason: str) -> str:
     """
     publisher = process.publisher
     try:
-        return await _run(process, restart_reason)
+        return await _play_until_stopped(process, restart_reason)
     except WaggleError as error:
         if steps := process.undo_log.undo(type(error)):
             publisher.publish(events.Warned(title=error.title, advice=steps[0].advice(error)))
@@ -86,7 +86,7 @@ async def contribute(process: ProcessResources, restart_reason: str) -> str:
         return "Memory is short."
 
 
-async def _run(process: ProcessResources, restart_reason: str) -> str:
+async def _play_until_stopped(process: ProcessResources, restart_reason: str) -> str:
     """Prepare a node and play rounds until a stop; return why the engine restarts, empty if it ends. Raises WaggleError."""
     live_settings, publisher, backoff = process.live_settings, process.publisher, process.backoff
     recover_swarms(process.home, live_settings.now, publisher)

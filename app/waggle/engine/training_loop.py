@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import CharterError, CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.core.message import Message
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -98,7 +98,7 @@ class TrainingLoop:
         self._rules = plan.rules
         history.rewind_to(start.round)
         self._schedule = HeldOutSchedule(plan.held_out, latest_rounds(history, ALL), held_out_scores(history))
-        self._ahas = FirstSuccessTracker(history.solved_datasets(), history.teachers())
+        self._ahas = FirstSuccessTracker(history.successes.datasets(), history.successes.teachers())
         self._growth_published_at = self._test_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
         self._has_played = self._was_left_out = False
@@ -228,9 +228,9 @@ class TrainingLoop:
         # In the other order, such a kill would leave a gap in the history for good.
         self._history.save_round(summary)
         for dataset, aha in ahas:
-            self._history.save_aha(dataset, aha)
+            self._history.successes.save(dataset, aha)
         for dataset, origin in taught.items():
-            self._history.save_teacher(dataset, origin)
+            self._history.successes.save_teacher(dataset, origin)
         return self._call.save(saved)
 
     def _retry_until_stored(self, store: Callable[[], Result]) -> Result:

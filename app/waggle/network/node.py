@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from waggle.core.peer_id import is_peer_id, short_id
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.directory_cache import DirectoryCache
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
@@ -26,7 +27,7 @@ from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits import reputation_file
 from waggle.network.limits.named_calls import CLIENTS, CLIENTS_LEAVE
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
-from waggle.network.limits.reputation import Choice, ReputationTable
+from waggle.network.limits.reputation import Choice, ReputationTable, trusted_peers
 from waggle.network.limits.reputation_changes import ReputationChanges
 from waggle.network.messages import directory, handshake, rollout_record
 from waggle.network.messages.announcement import MAX_BITS, Announcement
@@ -56,7 +57,8 @@ UPLOAD_RATE, UPLOAD_BURST = 1e6, 16e6  # bytes of payloads, per second and at on
 class SwarmNode:
     """One participant in a swarm, with the parts that work for it.
 
-    `outbox` holds the newest messages that left this computer, `leaderboard` the comparison of models.
+    `outbox` holds the newest messages that left this computer, `leaderboard` the comparison of models, `web` the status page, if
+    the options ask for one.
     """
 
     def __init__(self, context: NodeContext, open_transport: OpenTransport, open_gateway: OpenGateway) -> None:
@@ -79,9 +81,9 @@ class SwarmNode:
         self._address_ranges: dict[bytes, str] = {}  # of every connected peer
         self._pool = GroupPool(charter, options.pool_capacity, context.clock)
         self.outbox = OutboxLog(context.clock)
-        self._transport = open_transport(self._callbacks())
+        self.transport = open_transport(self._callbacks())
         self._gateway = open_gateway(self._host_node())
-        depth = DirectoryDepth(most=MAX_BITS if self._transport.calls_peers else 0)
+        depth = DirectoryDepth(most=MAX_BITS if self.transport.calls_peers else 0)
         self._publisher = RolloutPublisher(self._context, self.outbox, depth, answer_sheet=self._own_answer_sheet)
         self.leaderboard = AnswerSheetExchange(
             self._context, self._accounts, call_in_loop=self._call_in_loop, on_published=self._publisher.renew,
@@ -92,7 +94,7 @@ class SwarmNode:
             own_expiry=self._own_expiry, on_announcements=self.leaderboard.on_announcements,
         )  # fmt: skip
         self._directory = DirectoryCache(self._read_directory, self._reputations, self._bandwidth)
-        self._web = self._web_server() if options.web_port is not None else None
+        self.web = self._web_server() if options.web_port is not None else None
 
     def _host_node(self) -> HostNode:
         return HostNode(
@@ -105,7 +107,8 @@ class SwarmNode:
         return Callbacks(
             services=self._services(), report=self._context.report, membership=self._context.membership,
             on_peers=self._update_connections, on_joined=self._renew_announcement,
-            on_handshake=self._reputations.record_handshake, trusted_peers=self._reputations.trusted, bandwidth=self._bandwidth,
+            on_handshake=self._reputations.record_handshake, trusted_peers=partial(trusted_peers, self._reputations),
+            bandwidth=self._bandwidth,
         )  # fmt: skip
 
     def _services(self) -> Services:
@@ -118,7 +121,7 @@ class SwarmNode:
 
     def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
-        serve = self._gateway.serve if self._context.options.gateway and self._transport.calls_peers else None
+        serve = self._gateway.serve if self._context.options.gateway and self.transport.calls_peers else None
         in_class = self._class_status if self._context.options.class_page else None
         return WebServer(self._status, serve, charters.encode(self._context.charter), in_class)
 
@@ -126,14 +129,14 @@ class SwarmNode:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""
         options = self._context.options
         membership.require_key(self._context.charter, options.key)
-        await self._transport.start()
-        if self._web is not None:
-            await self._web.start(options.web_host, options.web_port or 0)
+        await self.transport.start()
+        if self.web is not None:
+            await self.web.start(options.web_host, options.web_port or 0)
         self._loop = asyncio.get_running_loop()
         if self._reputations_lost:
             self._context.report(ReputationsLost())
         parts = (self._publisher, self._collector, self.leaderboard)
-        work = (*(part.run(self._transport) for part in parts), self._report_and_save(), self._transport.run())
+        work = (*(part.run(self.transport) for part in parts), self._report_and_save(), self.transport.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def run(self) -> None:
@@ -143,30 +146,19 @@ class SwarmNode:
     async def close(self) -> None:
         """Leave the swarm and end the transport. Safe to call twice."""
         self._loop = None
-        if self._web is not None:
-            await self._web.close()
+        if self.web is not None:
+            await self.web.close()
         await end(self._tasks)
         await self._directory.close()
         await self._collector.finish()
         await self.leaderboard.finish()
-        await self._transport.close()
+        await self.transport.close()
         self._save_reputations()
-
-    @property
-    def pid(self) -> int:
-        """The process id of p2pd; raises PeerAway while it restarts, and if there is none."""
-        return self._transport.pid
-
-    @property
-    def web_port(self) -> int:
-        """The port of the status page; only for a node with `options.web_port`."""
-        assert self._web is not None, "options.web_port"
-        return self._web.port
 
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; empty while the network restarts, and behind gateways."""
         try:
-            return await self._transport.network.addresses()
+            return await self.transport.network.addresses()
         except PeerAway:  # the caller asks again
             return []
 
@@ -182,7 +174,7 @@ class SwarmNode:
     @property
     def is_away(self) -> bool:
         """Whether the network process ended and has not started again."""
-        return self._transport.is_away
+        return self.transport.is_away
 
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""): from now on, and after a restart. From any thread."""
@@ -247,10 +239,10 @@ class SwarmNode:
         return self._statistics.status(self._addresses[:MAX_ADDRESSES], self._context.training())
 
     def _class_status(self) -> ClassStatus:
-        options = self._context.options
+        options, port = self._context.options, self.web.port if self.web is not None else 0
         return self._class.status(
             own_name=options.member_name, training=self._context.training(), link=self._context.invite(self._addresses),
-            page=class_page.address(options.web_host, self.web_port, self._addresses),
+            page=class_page.address(options.web_host, port, self._addresses),
         )  # fmt: skip
 
     def _renew_announcement(self) -> None:
@@ -264,10 +256,10 @@ class SwarmNode:
         return self.leaderboard.own
 
     async def _refresh_peers(self) -> None:
-        await self._transport.refresh_peers()
+        await self.transport.refresh_peers()
 
     async def _read_directory(self) -> dict[bytes, bytes]:
-        return await self._collector.read(self._transport)
+        return await self._collector.read(self.transport)
 
     async def _directory_entries(self) -> dict[bytes, bytes]:
         return await self._directory.entries()
@@ -328,7 +320,7 @@ class SwarmNode:
         return allowed
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
-        return await self._publisher.put(self._transport, peer_id, signed, expires_at)
+        return await self._publisher.put(self.transport, peer_id, signed, expires_at)
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         if blob := await self._own_payload(sha256):
@@ -340,7 +332,7 @@ class SwarmNode:
             return b""
         # The light client alone names this peer, so it counts as a holder, not as the origin.
         blob = await fetch(
-            self._transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
+            self.transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(), named=self._accounts.named_calls, leave=CLIENTS_LEAVE,
         )  # fmt: skip
         if unmet and blob:
@@ -385,9 +377,9 @@ class SwarmNode:
             if rates != reported_rates:
                 reported_rates = rates
                 self._context.report(TrafficMeasured(up=rates[0], down=rates[1]))
-            if self._web is not None:
+            if self.web is not None:
                 with suppress(PeerAway):  # the network restarts: the page shows the addresses known before
-                    self._addresses = tuple(await self._transport.network.addresses())
+                    self._addresses = tuple(await self.transport.network.addresses())
             if time.monotonic() - saved_at > SAVE_EVERY_S:
                 saved_at = time.monotonic()
                 self._save_reputations()

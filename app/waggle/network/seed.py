@@ -112,7 +112,8 @@ async def run_with_page(
     try:
         await node.start()
         _introduce(identity, charter, await node.addresses(), print_line)
-        print_line(f"Status page: http://{options.web_host}:{node.web_port}/")
+        assert node.web is not None, "options.web_port"
+        print_line(f"Status page: http://{options.web_host}:{node.web.port}/")
         await _run_until(stop, node.run())
     finally:
         await node.close()

@@ -17,7 +17,7 @@ import psutil
 from waggle.core import paths
 from waggle.core.errors import LabError, MemoryShort, WaggleError
 from waggle.core.message import Message
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from waggle.core.errors import ExtensionError
 from waggle.core.message import Message
 from waggle.core.peer_id import short_id
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator

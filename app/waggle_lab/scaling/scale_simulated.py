@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from waggle.core.message import NOTHING
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.exchange.collector import MAX_READ
-from waggle.network.limits.reputation import ReputationTable
+from waggle.network.limits.reputation import ReputationTable, trusted_peers
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.transport.hivemind.dht_validator import SHARD_CAP
@@ -206,7 +206,7 @@ class SwarmCostSimulation:
         self._bytes += min(REPLICAS, len(self._nodes)) * len(shard) * ENTRY_BYTES
         node.depth.observe([announcement.depth for announcement in shard.values()])
         announcements = {origin: shard[origin] for origin in self._random_stream.sample(list(shard), min(len(shard), MAX_READ))}
-        trusted = node.trust.trusted() if node.trust else ()
+        trusted = trusted_peers(node.trust) if node.trust else ()
         for origin in directory.choose_peers(
             announcements,
             avoid={node.peer_id},

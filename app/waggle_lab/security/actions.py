@@ -12,6 +12,7 @@ from waggle.network.messages import consent
 from waggle_lab.security.attacker import Attacker
 from waggle_lab.security.attacks import Payload, Scene
 from waggle_lab.security.bystander import Bystander
+from waggle_lab.security.false_directory import show_crowd, swallow_directory
 
 CROWD_NAMES = 40  # invented identities that are announced in one round
 FLOOD_CALLS = 200  # calls to every peer in one round
@@ -53,12 +54,12 @@ async def named_bystanders(attacker: Attacker, scene: Scene, means: Means) -> No
     attacker.offer(Payload(b"nothing", epoch=scene.epoch, changes=changes))
     await attacker.announce()
     await attacker.announce_crowd(names, **changes)
-    attacker.show_crowd(names, **changes)
+    show_crowd(attacker.network, scene.charter.digest, names, changes)
 
 
-async def eclipse(attacker: Attacker, _scene: Scene, _means: Means) -> None:
+async def eclipse(attacker: Attacker, scene: Scene, _means: Means) -> None:
     """Sit around the directory's key, take every entry, give none, and name neighbours there that do not exist."""
-    attacker.swallow_directory()
+    swallow_directory(attacker.network, scene.charter.digest)
 
 
 def _names(scene: Scene, means: Means) -> list[Identity]:

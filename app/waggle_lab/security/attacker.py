@@ -1,9 +1,7 @@
 """A hostile peer on a real network: it joins, announces the payload of an attack, and serves it."""
 
 import asyncio
-import functools
 import hashlib
-import importlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,29 +17,14 @@ from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle_lab.security import near_names, raw_streams
+from waggle_lab.security import raw_streams
 from waggle_lab.security.attacks import Attack, Payload, Scene
 
 LIFETIME_S = 280
 CONNECT_RETRIES = 5  # to reach a busy seed
 PARALLEL_CALLS = 32  # of a flood
 OPEN_STREAMS, PARALLEL_OPENINGS, RETRY_S = 512, 8, 0.01  # of streams that are opened and say nothing
-MADE_UP_NEIGHBOURS = 20  # as many as an answer may name
 CALL_TIMEOUT_S = 10.0  # long, because a flood of calls is answered slowly
-
-
-@functools.cache
-def _swallowing(local: Any) -> Any:
-    """A storage of hivemind's that takes everything and has nothing."""
-
-    class Swallowing(local):  # type: ignore[misc]
-        def get(self, key: Any) -> None:
-            return None
-
-        def store_subkey(self, key: Any, subkey: Any, value: bytes, expiration: float) -> bool:
-            return True
-
-    return Swallowing
 
 
 class Attacker:
@@ -125,40 +108,10 @@ class Attacker:
         """
         key, accepted = directory.key_of(self._digest, 0, 0), 0
         for identity in identities:
-            signed, expires_at = self._of_crowd(identity, changes)
+            signed, expires_at = crowd_announcement(self._digest, identity, changes)
             with suppress(PeerAway):  # we are too fast for the swarm
                 accepted += await self.network.announce(key, identity.peer_id, signed, expires_at)
         return accepted
-
-    def show_crowd(self, identities: Sequence[Identity], **changes: Any) -> None:
-        """Give the same announcements to everybody who reads the directory here. No honest node would store all of them."""
-        hivemind, protocol = load_hivemind(), self.network._node.protocol
-        protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
-        key = hivemind.DHTID.generate(directory.key_of(self._digest, 0, 0))
-        for identity in identities:
-            signed, expires_at = self._of_crowd(identity, changes)
-            protocol.storage.store(key, hivemind.serializer.dumps(signed), expires_at, subkey=identity.peer_id)
-
-    def swallow_directory(self) -> None:
-        """Say of every entry that it is stored, give none, and name made-up neighbours around the directory's key."""
-        hivemind, protocol = load_hivemind(), self.network._node.protocol
-        local = importlib.import_module("hivemind.dht.storage").DHTLocalStorage
-        if isinstance(protocol.storage, _swallowing(local)):
-            return
-        protocol.storage = _swallowing(local)()
-        for _, peer_id in near_names.ground_keys(directory.key_of(self._digest, 0, 0), MADE_UP_NEIGHBOURS):
-            peer = hivemind.PeerID(peer_id)
-            protocol.routing_table.add_or_update_node(hivemind.node_id_of(peer), peer)
-
-    def _of_crowd(self, identity: Identity, changes: Mapping[str, Any]) -> tuple[bytes, float]:
-        """A signed announcement of a payload that does not exist, and when it expires."""
-        fields = {
-            "charter": self._digest, "sha256": hashlib.sha256(identity.peer_id).digest(), "size": 500, "round": 1,
-            "epoch": epoch_at(time.time()), "specialties": 1, "model": "m", "expires": int((time.time() + LIFETIME_S) * 1000),
-            **changes,
-        }  # fmt: skip
-        announced = Announcement(**fields)
-        return announcement.signed(announced, identity), announced.expires_at
 
     async def steal(self) -> None:
         """Present a peer's announcement as our own, in handshakes and in the directory."""
@@ -246,3 +199,14 @@ class Attacker:
             self.written += len(part)
             await writer.drain()
             await asyncio.sleep(payload.pace_s)
+
+
+def crowd_announcement(digest: bytes, identity: Identity, changes: Mapping[str, Any]) -> tuple[bytes, float]:
+    """A signed announcement of a payload that does not exist, and when it expires."""
+    fields = {
+        "charter": digest, "sha256": hashlib.sha256(identity.peer_id).digest(), "size": 500, "round": 1,
+        "epoch": epoch_at(time.time()), "specialties": 1, "model": "m", "expires": int((time.time() + LIFETIME_S) * 1000),
+        **changes,
+    }  # fmt: skip
+    announced = Announcement(**fields)
+    return announcement.signed(announced, identity), announced.expires_at

@@ -133,7 +133,7 @@ async def test_who_trains_alone_by_choice_has_the_page_and_no_network(
 
 
 def test_a_first_right_answer_of_an_earlier_run_counts_once_and_the_earliest(history: History) -> None:
-    history.save_aha("logic", events.Aha(round=1, at=5.0, specialty="Logic"))
+    history.successes.save("logic", events.Aha(round=1, at=5.0, specialty="Logic"))
     later = events.AhaHappened(aha=events.Aha(round=9, at=9.0, specialty="Logic", origin="x"))
     theirs = events.AhaHappened(aha=events.Aha(round=9, at=9.0, specialty="Theirs"))
     status = figures_of(history, READY, later, theirs)()

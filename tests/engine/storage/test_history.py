@@ -36,16 +36,16 @@ def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
     first = History(tmp_path / "history.sqlite")
     late = events.Aha(round=9, at=2.0, specialty="Logic", origin="12D3", name="Brisk Otter")
     early = events.Aha(round=4, at=1.0, specialty="Grids")
-    first.save_aha("propositional_logic", late)
-    first.save_aha("binary_matrix", early)
-    first.save_aha("propositional_logic", early)
-    first.save_teacher("bf", b"a" * 38)
-    first.save_teacher("bf", b"b" * 38)
+    first.successes.save("propositional_logic", late)
+    first.successes.save("binary_matrix", early)
+    first.successes.save("propositional_logic", early)
+    first.successes.save_teacher("bf", b"a" * 38)
+    first.successes.save_teacher("bf", b"b" * 38)
     first.close()
     reopened = History(tmp_path / "history.sqlite")
-    assert reopened.teachers() == {"bf": b"b" * 38}
+    assert reopened.successes.teachers() == {"bf": b"b" * 38}
     assert reopened.chart_points().ahas == (early, late)
-    assert sorted(reopened.solved_datasets()) == ["binary_matrix", "propositional_logic"]
+    assert sorted(reopened.successes.datasets()) == ["binary_matrix", "propositional_logic"]
 
 
 def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
@@ -113,8 +113,8 @@ def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_found_damaged(tm
     history = History(path)
     history.save_round(summary(1))
     history.save_score(score(1))
-    history.save_aha("bf", events.Aha(round=4, at=1.0, specialty="Grids"))
-    history.save_teacher("bf", b"a" * 38)
+    history.successes.save("bf", events.Aha(round=4, at=1.0, specialty="Grids"))
+    history.successes.save_teacher("bf", b"a" * 38)
     history.close()
     content = bytearray(path.read_bytes())
     for _ in range(chance.choice((1, 4, 300))):
@@ -125,8 +125,8 @@ def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_found_damaged(tm
     except HistoryDamaged:
         return
     assert len(reopened.chart_points().rounds) <= 1
-    assert all(isinstance(name, str) for name in reopened.solved_datasets())
-    assert all(isinstance(origin, bytes) for origin in reopened.teachers().values())
+    assert all(isinstance(name, str) for name in reopened.successes.datasets())
+    assert all(isinstance(origin, bytes) for origin in reopened.successes.teachers().values())
     reopened.save_round(summary(2))
     assert 2 in [row.round for row in reopened.chart_points().rounds]
     reopened.close()
@@ -159,14 +159,14 @@ def lived(history: History, rounds: int, learned: str = "bf") -> None:
             history.save_round(played(number, number // 2))
         for number in range(rounds + 1):
             history.save_score(score(number))
-        history.save_aha(learned, events.Aha(round=rounds - 1, at=1.0, specialty="Grids"))
-        history.save_teacher(learned, b"a" * 38)
+        history.successes.save(learned, events.Aha(round=rounds - 1, at=1.0, specialty="Grids"))
+        history.successes.save_teacher(learned, b"a" * 38)
 
 
 def known(history: History) -> tuple[list[int], list[int], tuple[str, ...], list[str]]:
     content = history.chart_points()
     numbers = [row.round for row in content.rounds], [row.round for row in content.held_out]
-    return *numbers, history.solved_datasets(), list(history.teachers())
+    return *numbers, history.successes.datasets(), list(history.successes.teachers())
 
 
 def test_where_training_begins_anew_nothing_of_the_model_before_is_left_but_its_days(tmp_path):

@@ -74,7 +74,7 @@ def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(hom
     content = history.chart_points()
     assert [each.round for each in content.rounds] == [0, 1, 2, 3, 4]
     assert (content.held_out, content.ahas) == ((score(2),), (AHA,))
-    assert history.solved_datasets() == ("binary_matrix",)
+    assert history.successes.datasets() == ("binary_matrix",)
 
 
 def test_without_a_record_a_new_history_begins(home):
@@ -126,7 +126,7 @@ def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_sna
     history, _ = rebuilt(home)
     content = history.chart_points()
     assert ([each.round for each in content.rounds], content.held_out, content.ahas) == ([3, 4], (score(2),), (AHA,))
-    assert history.solved_datasets() == ("binary_matrix",)
+    assert history.successes.datasets() == ("binary_matrix",)
 
 
 def test_a_snapshot_from_before_another_model_is_ready_says_nothing_of_that(home):

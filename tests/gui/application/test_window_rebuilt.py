@@ -119,7 +119,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way: dict[str, str | int]) -> None:
-    shell.window.show_invite("waggle://join?charter=cd")
+    shell.window.arrivals.show_invite("waggle://join?charter=cd")
     after = renew(shell, way).pages.of(SwarmsPage)
     assert after._views.currentIndex() == JOIN
     assert after.join_view._link.text() == "waggle://join?charter=cd"
@@ -133,7 +133,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
 
 
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
-    shell.window.show_invite("waggle://join?charter=cd")
+    shell.window.arrivals.show_invite("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
     refuse(after, "Nobody is there.")
     assert after.pages.of(SwarmsPage).join_view._message.text() == "Nobody is there."
@@ -277,7 +277,7 @@ def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: 
     """A hidden page does not take the focus."""
     shell.window.show_page("you")
     shell.window.pages.of(YouPage)._acts[0].click()
-    shell.window.show_invite("waggle://join?charter=cd")
+    shell.window.arrivals.show_invite("waggle://join?charter=cd")
     answer(shell.window, InviteRead(swarm=OTHER, answered=True))
     for page in ("home", "settings"):
         shell.window.show_page(page)

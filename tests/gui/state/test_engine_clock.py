@@ -15,8 +15,8 @@ from waggle.gui.pages.home.page import HomePage
 from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock
 from waggle.gui.state.store import StateStore
 from waggle.protocol import events
-from waggle.protocol.daily_totals import day_on, engine_date, totals
 from waggle.protocol.events_identity import DailyTotals, Day
+from waggle.protocol.figures.daily_totals import day_on, engine_date, totals
 from waggle.protocol.schedule import ScheduleDecision
 from waggle.protocol.state import State
 from waggle.protocol.zone import time_there

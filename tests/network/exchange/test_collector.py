@@ -76,7 +76,7 @@ def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_ga
         listener.node._reputations.update_connections({peers[met]: ("direct", "192.0.2.0/24")})
     listener.gathering._failed = {peers["origin"]: FailedPull(0.0, b"1" * 32, REST_S)}
     current = {peers["origin"]: offered(via=(peers["giver"],))}
-    assert (listener.gathering._peers_to_skip(listener.node._transport, current) == [peers["origin"]]) == rests
+    assert (listener.gathering._peers_to_skip(listener.node.transport, current) == [peers["origin"]]) == rests
 
 
 async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
@@ -91,7 +91,7 @@ async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
     standing = listener.node._reputations.of(origin)
     rests = []
     for each in (offered(), offered(), offered(), msgspec.structs.replace(offered(), sha256=b"2" * 32)):
-        await listener.gathering._pull(listener.node._transport, origin, each, standing.payers)
+        await listener.gathering._pull(listener.node.transport, origin, each, standing.payers)
         rests.append(listener.gathering._failed[origin].rest)
     assert rests == [REST_S, 2 * REST_S, 4 * REST_S, REST_S]
 
@@ -140,7 +140,7 @@ class Listener:
             charter=self.charter.digest, sha256=sha256, size=len(blob), round=1, epoch=epoch, specialties=1, model="m",
             expires=1,
         )  # fmt: skip
-        self.gathering._begin(self.node._transport, {origin: announced}, now)
+        self.gathering._begin(self.node.transport, {origin: announced}, now)
         await self.gathering._pulling.pop(origin)
 
     def honest(self, peer: Identity) -> bytes:
@@ -395,7 +395,7 @@ async def test_whomever_a_light_client_names_is_called_in_vain_no_more_often_tha
     listener: Listener,
 ) -> None:
     network, node = Flood(listener.charter), listener.node
-    network.breaks_off, node._transport = True, network
+    network.breaks_off, node.transport = True, network
     node._accounts.unmet_calls._budget = RateLimit(0.0, 2.0)
     for _ in range(5):
         assert await node._pull_for(PEER_ID_PREFIX + os.urandom(32), bytes(32), 1.0) == b""
@@ -412,7 +412,7 @@ async def test_whomever_a_light_client_names_is_called_in_vain_no_more_often_tha
 
 async def test_a_light_client_that_names_a_gateway_for_ever_leaves_us_half_of_the_calls_to_it(listener: Listener) -> None:
     network, node, gateway = Flood(listener.charter), listener.node, listener.met("gateway", "8.8.4.0/24").peer_id
-    network.gives, node._transport = b"", network
+    network.gives, node.transport = b"", network
     node._accounts.named_calls._budget = RateLimit(0.0, CALLS_BURST)
     for _ in range(int(2 * CALLS_BURST)):
         await node._pull_for(gateway, bytes(32), 1.0)
@@ -446,7 +446,7 @@ async def test_a_payload_of_another_size_is_refused_before_it_waits_for_its_turn
         specialties=1, model="m", expires=1,
     )  # fmt: skip
     async with listener.gathering._judging_line, asyncio.timeout(SOON):
-        listener.gathering._begin(listener.node._transport, {peer.peer_id: announced}, time.time())
+        listener.gathering._begin(listener.node.transport, {peer.peer_id: announced}, time.time())
         await listener.gathering._pulling.pop(peer.peer_id)
     assert [news.reason for news in listener.ear.all(RecordRejected)] == [Fault.OTHER_PAYLOAD]
     assert (peer.peer_id, announced.sha256) in listener.gathering._tried

@@ -175,7 +175,7 @@ async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_of
         await ear.hear(GroupsArrived)  # so it announces
         be_of_use(reader._reputations, member.peer_id)
         reader._context.membership._clock = lambda: time.time() - MAX_LIFETIME_S
-        assert await reader._collector._handshake(reader._transport, member.peer_id) is None
+        assert await reader._collector._handshake(reader.transport, member.peer_id) is None
         assert member.peer_id in reader._collector._no_handshake, "it rests"
         assert ear.all(RecordRejected) == []
         assert reader._reputations.of(member.peer_id).trusted

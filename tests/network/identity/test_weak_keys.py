@@ -111,7 +111,7 @@ def test_an_answer_sheet_of_it_is_forged(key: bytes, charter: Charter) -> None:
 async def test_a_gateway_admits_no_client_with_it(start: Start, charter: Charter) -> None:
     lender = await start("lender", web_port=0, gateway=True)
     for key in weak_keys.CANONICAL:
-        async with connect(f"ws://127.0.0.1:{lender.node.web_port}/gateway") as connection:
+        async with connect(f"ws://127.0.0.1:{lender.node.web.port}/gateway") as connection:
             welcome = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Welcome)
             head = welcome.peer_id + welcome.nonce
             nonce = forged(

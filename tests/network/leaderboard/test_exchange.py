@@ -113,7 +113,7 @@ async def test_through_a_gateway_sheets_are_marked_both_ways(
 ) -> None:
     lender = await start_at_work("lender", seeds=(seed_address,), web_port=0, gateway=True, leaderboard=True)
     full = await start_at_work("full", seeds=(seed_address,), leaderboard=True)
-    ways = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True, "leaderboard": True}
+    ways = {"gateways": (f"ws://127.0.0.1:{lender.node.web.port}/gateway",), "light": True, "leaderboard": True}
     node, other = await start_at_work("one", **ways), await start_at_work("other", **ways)
     for right, each in enumerate((lender, full, node, other), 3):
         assert published(each.node, verifier, exam, right) > 0

@@ -17,6 +17,7 @@ from waggle.network.limits.reputation import (
     TRUSTED_PART,
     PeerReputation,
     ReputationTable,
+    trusted_peers,
 )
 from waggle.network.limits.reputation_changes import ReputationChanges
 from waggle.tasks.rollout_group import NEWCOMERS
@@ -94,7 +95,7 @@ def absent_friends() -> ReputationTable:
     for i in range(MAX_PEERS):
         now = float(i)
         be_of_use(trust, i.to_bytes(38, "big"))
-    assert len(trust.trusted()) == MAX_PEERS
+    assert len(trusted_peers(trust)) == MAX_PEERS
     now += 365 * 86_400
     return trust
 
@@ -105,12 +106,12 @@ def test_trusted_peers_that_never_return_keep_half_of_the_places_and_newcomers_a
     for number in range(KNOWN_FROM):
         for peer in newcomers:  # whether or not they are connected, one after the other
             trust.record_groups(peer, number, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
-    assert trust.trusted() > set(newcomers)
+    assert trusted_peers(trust) > set(newcomers)
     crowd = [(2000 + i).to_bytes(38, "big") for i in range(MAX_PEERS)]
     trust.update_connections(dict.fromkeys(crowd, ("direct", "")))
     assert {peer.id for peer in trust if peer.connection != "gone"} == set(crowd[: MAX_PEERS - MAX_ABSENT])
     longest_seen = {i.to_bytes(38, "big") for i in range(MAX_PEERS - MAX_ABSENT + 20, MAX_PEERS)}
-    assert trust.trusted() == longest_seen | set(newcomers)
+    assert trusted_peers(trust) == longest_seen | set(newcomers)
 
 
 def test_the_next_newcomer_does_not_lift_the_doubt_about_the_one_before_where_trusted_peers_never_return() -> None:
@@ -164,20 +165,20 @@ def test_trust_is_earned_by_groups_of_use_and_lost_by_refused_ones() -> None:
     trust = ReputationTable()
     for number in range(KNOWN_FROM):
         trust.record_groups(PEER, number, "m", [judged(1, 0), judged(1, 1)])
-    assert trust.trusted() == set(), "not enough of use yet"
+    assert trusted_peers(trust) == set(), "not enough of use yet"
     trust.record_groups(PEER, 9, "m", [judged(1, index) for index in range(40)])
-    assert trust.trusted() == {PEER}
+    assert trusted_peers(trust) == {PEER}
     trust.record_rejection(PEER, "malformed", 3)
-    assert trust.trusted() == set()
+    assert trusted_peers(trust) == set()
 
 
 def test_one_flood_of_groups_makes_nobody_known_or_trusted() -> None:
     trust = ReputationTable()
     trust.record_groups(PEER, 1, "m", [judged(1, index) for index in range(128)])
-    assert (trust.of(PEER).known, trust.trusted()) == (False, set())
+    assert (trust.of(PEER).known, trusted_peers(trust)) == (False, set())
     for number in range(2, KNOWN_FROM + 1):
         trust.record_groups(PEER, number, "m", [judged(1, 128 + number)])
-    assert (trust.of(PEER).known, trust.trusted()) == (True, {PEER})
+    assert (trust.of(PEER).known, trusted_peers(trust)) == (True, {PEER})
 
 
 def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> None:
@@ -191,9 +192,9 @@ def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> 
 def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
     trust = ReputationTable()
     be_of_use(trust, PEER)
-    assert trust.trusted() == {PEER}
+    assert trusted_peers(trust) == {PEER}
     trust.record_groups(PEER, 9, "m", [judged(1, index, useful=False) for index in range(2 * TRUSTED_FROM * TRUSTED_PART)])
-    assert trust.trusted() == set()
+    assert trusted_peers(trust) == set()
 
 
 def test_whose_groups_turn_out_to_teach_nothing_is_barren_until_more_were_trained_on() -> None:
@@ -211,11 +212,11 @@ def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trai
     trust.update_connections({PEER: ("direct", "8.8.4.0/24")})
     be_of_use(trust, PEER)
     trust.record_training(PEER, idle=TRUSTED_FROM - 1)
-    assert (trust.trusted(), trust.of(PEER).payers) == ({PEER}, (PEER, "8.8.4.0/24"))
+    assert (trusted_peers(trust), trust.of(PEER).payers) == ({PEER}, (PEER, "8.8.4.0/24"))
     trust.record_training(PEER, idle=1)
-    assert (trust.trusted(), trust.of(PEER).payers) == (set(), ("8.8.4.0/24", "8.8.4.0/24"))
+    assert (trusted_peers(trust), trust.of(PEER).payers) == (set(), ("8.8.4.0/24", "8.8.4.0/24"))
     trust.record_training(PEER, used=TRUSTED_FROM)
-    assert trust.trusted() == {PEER}
+    assert trusted_peers(trust) == {PEER}
 
 
 @pytest.mark.parametrize(

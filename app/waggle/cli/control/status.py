@@ -11,7 +11,7 @@ from waggle.core import paths
 from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
-from waggle.protocol.figures import newest_score, speed
+from waggle.protocol.figures.current import newest_score, speed
 from waggle.protocol.peer_names import own_name
 from waggle.protocol.schedule import Tick
 from waggle.protocol.state import State

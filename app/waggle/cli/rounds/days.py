@@ -9,8 +9,9 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths, settings
 from waggle.engine.runtime import model_source
 from waggle.engine.services.identity import IdentityService
-from waggle.protocol import commands, daily_totals
+from waggle.protocol import commands
 from waggle.protocol.events_identity import DailyTotals, Day
+from waggle.protocol.figures import daily_totals
 from waggle.protocol.state import State, apply
 
 

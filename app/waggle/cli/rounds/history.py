@@ -13,8 +13,8 @@ from waggle.core.errors import HistoryError
 from waggle.core.message import Message, in_turn
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import run_file
-from waggle.protocol import rounds_csv
 from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.figures import rounds_csv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,8 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
 from waggle.core.errors import HistoryError
 from waggle.core.message import Message
-from waggle.core.round_number import round_number
 from waggle.core.settings import ModelSettings
+from waggle.core.text.round_number import round_number
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import run_file
 from waggle.engine.storage.run_file import RunFile

@@ -5,7 +5,7 @@ import argparse
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.engine.storage import runs
 from waggle.engine.storage.runs import RunFacts
 

@@ -15,7 +15,7 @@ from waggle.cli.watch.words import first_answer_line, live_line, round_line
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol import events, json_lines
-from waggle.protocol.figures import newest_score
+from waggle.protocol.figures.current import newest_score
 from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import AnyEvent, State, apply
 

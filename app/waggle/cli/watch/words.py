@@ -4,7 +4,7 @@ import sys
 
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.company import with_whom

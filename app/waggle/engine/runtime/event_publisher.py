@@ -13,9 +13,9 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from waggle.core.round_number import round_number
 from waggle.core.stored_data import RECORD
 from waggle.core.system import file_moves
+from waggle.core.text.round_number import round_number
 from waggle.protocol import events, events_models, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 from waggle.protocol.text.status_text import unavailable_model_sentence, undecided_swarm_sentence

@@ -10,10 +10,11 @@ from contextlib import suppress
 
 from waggle.core.message import plain
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.engine.storage.history import History
 from waggle.network.web.training_status import AhaStatus, HeldOutStatus, SpecialtyScore, TrainingStatus
-from waggle.protocol import events, figures
+from waggle.protocol import events
+from waggle.protocol.figures.current import newest_score, speed
 from waggle.protocol.state import STAGES, State
 from waggle.protocol.text.company import company, with_whom
 from waggle.protocol.text.status_text import DOING
@@ -47,7 +48,7 @@ def training_status(state: State, ready: events.Ready, long: events.TrainingHist
     titles = {specialty.title for specialty in ready.specialties}
     rounds = _rounds((*long.rounds, *state.recalled, *state.rounds), ready.swarm)
     scores = _scores((*long.held_out, *state.held_out), titles)
-    last, newest = (rounds[-1] if rounds else None), figures.newest_score(state, long.held_out)
+    last, newest = (rounds[-1] if rounds else None), newest_score(state, long.held_out)
     return TrainingStatus(
         name=plain(ready.name), fingerprint=fingerprint(ready.node), model=plain(ready.model), device=plain(ready.device),
         phase=state.phase, says=_sentence(state), company=company(state),
@@ -58,7 +59,7 @@ def training_status(state: State, ready: events.Ready, long: events.TrainingHist
         external_share=last.metrics.external_share if last else None,
         learning_rate=last.metrics.learning_rate if last else None,
         entropy=last.metrics.entropy if last else None,
-        tokens_per_second=figures.speed(state),
+        tokens_per_second=speed(state),
         memory=(last.memory or None) if last else None,
         held_out=_held_out(newest, ready.specialties) if newest else None,
         rewards=_thinned([(summary.round, summary.reward) for summary in rounds]),

@@ -6,7 +6,7 @@ when there are too many held-out scores, every second one of the older half is d
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,6 +68,29 @@ order by round
 """
 
 
+class SuccessRecord:
+    """The first right answer of each specialty, and who taught it there last. Part of a history, in its transactions."""
+
+    def __init__(self, database: sqlite3.Connection, write: Callable[..., None]) -> None:
+        self._database, self._write = database, write
+
+    def save(self, dataset: str, aha: events.Aha) -> None:
+        """Add a first success, unless the specialty has one."""
+        self._write("insert or ignore into ahas values (?, ?)", dataset, msgspec.json.encode(aha))
+
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets in which this model has answered a question right."""
+        return tuple(row[0] for row in self._database.execute("select dataset from ahas"))
+
+    def save_teacher(self, dataset: str, origin: bytes) -> None:
+        """Remember the node whose right answer in a specialty was learned from last."""
+        self._write("insert or replace into taught values (?, ?)", dataset, origin)
+
+    def teachers(self) -> dict[str, bytes]:
+        """The last teacher of each specialty."""
+        return dict(self._database.execute("select dataset, origin from taught"))
+
+
 class History:
     """The history of one model. Open it and use it in one thread.
 
@@ -84,6 +107,7 @@ class History:
                     Message("The history cannot be opened: %1.", error), "Make room on the disk, or mend its rights."
                 ) from error
             raise HistoryDamaged(f"The history {path} is damaged: {error}.", "It can be moved away.") from error
+        self.successes = SuccessRecord(self._database, self._write)
 
     def save_round(self, summary: events.RoundSummary) -> None:
         """Add a round. One that is played again after a kill replaces its first try."""
@@ -135,22 +159,6 @@ class History:
 
     def save_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
-
-    def save_aha(self, dataset: str, aha: events.Aha) -> None:
-        """Add a first success, unless the specialty has one."""
-        self._write("insert or ignore into ahas values (?, ?)", dataset, msgspec.json.encode(aha))
-
-    def solved_datasets(self) -> tuple[str, ...]:
-        """The datasets in which this model has answered a question right."""
-        return tuple(row[0] for row in self._database.execute("select dataset from ahas"))
-
-    def save_teacher(self, dataset: str, origin: bytes) -> None:
-        """Remember the node whose right answer in a specialty was learned from last."""
-        self._write("insert or replace into taught values (?, ?)", dataset, origin)
-
-    def teachers(self) -> dict[str, bytes]:
-        """The last teacher of each specialty."""
-        return dict(self._database.execute("select dataset, origin from taught"))
 
     def has_score(self, number: int) -> bool:
         """Whether the held-out score before this round was measured."""

@@ -180,4 +180,4 @@ class _HistoryFold:
 
     def _add_aha(self, aha: events.Aha) -> None:
         if aha.specialty in self.datasets:
-            self.history.save_aha(self.datasets[aha.specialty], aha)
+            self.history.successes.save(self.datasets[aha.specialty], aha)

@@ -16,9 +16,9 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 from waggle.core.settings import ComputerSettings
 from waggle.models.backend import threads_for
-from waggle.protocol.energy_estimate import kwh, watts
 from waggle.protocol.events import EnergyCounted
 from waggle.protocol.events_identity import Day
+from waggle.protocol.figures.energy_estimate import kwh, watts
 from waggle.protocol.state import State
 
 Local = Callable[[float], time.struct_time]

@@ -66,7 +66,7 @@ class Controller(QObject):
         super().__init__()
         self._theme, self._store, self._source, self._home, self._host = theme, current, source, home, host
         self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
-        self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
+        self._window_state = window_state.read(home.root / window_state.NAME) if home is not None else window_state.WindowState()
         self._views = dict(self._window_state.views)
         self._shown_state = State()
         self._invite = self._swarm = self._model = ""  # that were chosen at the first start: a link, a charter, a name
@@ -168,7 +168,7 @@ class Controller(QObject):
         if self.window.leaving:
             self.pending_start = invite or self.pending_start or ""
         elif invite:
-            self.window.show_invite(invite)
+            self.window.arrivals.show_invite(invite)
 
     def leave(self) -> None:
         """Shut down: the engine gets time to finish; a second call kills it at once. A removal of data is waited for."""
@@ -303,7 +303,7 @@ class Controller(QObject):
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
         self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page, views=dict(self._views))
         if self._home is not None and not self.removes_data:
-            window_state.write(self._home.window, self._window_state)
+            window_state.write(self._home.root / window_state.NAME, self._window_state)
 
     def _apply_settings(self) -> None:
         """Apply theme, motion, language and text size at once."""

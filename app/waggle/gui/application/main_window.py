@@ -1,13 +1,10 @@
 """The main window: navigation rail, pages and status bar, drawn from one State."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from PySide6.QtCore import QEvent, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from waggle.core.text import pasted_link
+from waggle.gui.application.window.arrivals import Arrivals
 from waggle.gui.application.window.build_ahead import BuildAhead
 from waggle.gui.application.window.file_drop import FileDrop
 from waggle.gui.application.window.focus_memory import FocusMemory
@@ -21,7 +18,6 @@ from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.engine_clock import clock_words, zone_words
 from waggle.gui.state.story.spoken_summary import MINUTE, summary_text
@@ -72,10 +68,12 @@ class MainWindow(QWidget):
         context.store.changed.connect(self.redraw)
         context.settings.refused.connect(self.show_refusal)
         context.client.refused.connect(self.show_refusal)
+        self.arrivals = Arrivals(context, self.show_page, self.pages, self.notices)
         self.file_drop = FileDrop(self, context.theme)
-        self.file_drop.dropped.connect(self.show_files)
-        self.file_drop.model_dropped.connect(self.show_model)
-        self.file_drop.invite_dropped.connect(self.show_invite)
+        self.file_drop.dropped.connect(self.arrivals.show_files)
+        self.file_drop.model_dropped.connect(self.arrivals.show_model)
+        self.file_drop.invite_dropped.connect(self.arrivals.show_invite)
+        self.arrivals.attention_wanted.connect(self.activateWindow)
         self._add_keys()
         self.show_page("home")
         self._focus_memory = FocusMemory(self)
@@ -186,39 +184,6 @@ class MainWindow(QWidget):
         if words and words != last_words:
             self._read_out = words, now
             announce(self, words)
-
-    def show_invite(self, link: str) -> None:
-        """Preview an invite link, or a file with one (path or URL), from outside Waggle; joining is left to the person."""
-        self.show_page("swarms")
-        swarms = self.pages.of(SwarmsPage)
-        if pasted_link.has_link(link) and not link.startswith("file:"):
-            swarms.show_join(link)
-        else:
-            swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
-
-    def show_files(self, paths: Sequence[str], words: str) -> None:
-        """Show the form for a swarm with these files of questions; `words`: what to say about what else was dropped."""
-        state = self._store.state
-        if self._host:
-            words = tr("Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.")
-            self.notices.show(words.replace("%1", visible(self._host)))
-        elif paths and state.swarms is not None and state.swarms.fixed:
-            self.notices.show(tr(state.swarms.fixed))
-        elif paths:
-            self.show_page("swarms")
-            self.pages.of(SwarmsPage).show_form(paths, words)
-            self.activateWindow()
-        else:
-            self.notices.show(words)
-
-    def show_model(self, reference: str) -> None:
-        """Show the page Models with this folder, file or address of a model filled in; choosing it is left to the person."""
-        if self._host and "://" not in reference:
-            words = tr("Your engine runs on %1, which cannot see folders of this computer.")
-            self.notices.show(words.replace("%1", visible(self._host)))
-            return
-        self.show_page("models", reference)
-        self.activateWindow()
 
     def show_refusal(self, title: str, advice: str) -> None:
         """Show in a notice why something was refused."""

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
-from waggle.protocol.figures import held_out_scores
+from waggle.protocol.figures.current import held_out_scores
 from waggle.protocol.state import State
 
 Axis = Literal["round", "elapsed", "clock"]

@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from waggle.core.log import RedactingFormatter
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import local, tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from waggle import __version__
 from waggle.core.message import plain
-from waggle.core.round_number import round_number
 from waggle.core.text.redaction import THIS_NODE, redact
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import sentence

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import clock, date_of, day, figure, one_line, peer_name, tooltip_text, tr
 from waggle.gui.state.story.namesakes import Namesakes, short_name
 from waggle.gui.theme.theme import Theme

@@ -11,9 +11,9 @@ from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import text
-from waggle.protocol.daily_totals import totals
-from waggle.protocol.energy_estimate import JOULES_PER_KWH, formula
-from waggle.protocol.figures import kwh_ever, kwh_on, power_now
+from waggle.protocol.figures.current import kwh_ever, kwh_on, power_now
+from waggle.protocol.figures.daily_totals import totals
+from waggle.protocol.figures.energy_estimate import JOULES_PER_KWH, formula
 from waggle.protocol.state import State
 
 LAPTOP_WATTS = 30.0

@@ -21,6 +21,7 @@ from waggle.network.identity.duplicate_node import DuplicateNodeDetector
 from waggle.network.limits.bandwidth import PAY_S
 from waggle.network.limits.named_calls import OWN
 from waggle.network.limits.rate_limits import Payers
+from waggle.network.limits.reputation import trusted_peers
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
@@ -129,7 +130,7 @@ class RolloutCollector:
             current,
             avoid={own_id, *self._pulling, *self._peers_to_skip(transport, current), *self._reputations.avoided(), *resting},
             tried=self._tried,
-            known=self._reputations.trusted() | by_handshake.keys(),
+            known=trusted_peers(self._reputations) | by_handshake.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
         )[: MAX_PULLS - len(self._pulling)]
@@ -170,7 +171,7 @@ class RolloutCollector:
         welcome = {
             peer.id for peer in self._reputations if peer.connection != "gone" and not (peer.choice or peer.is_doubted(now))
         }
-        trusted, callees = self._reputations.trusted(), welcome - _still_resting(self._no_handshake)
+        trusted, callees = trusted_peers(self._reputations), welcome - _still_resting(self._no_handshake)
         sample = [
             *self._sample(callees & trusted, self._options.peers_per_pull // 2),
             *self._sample(callees - trusted, STRANGERS_PER_LOOK),

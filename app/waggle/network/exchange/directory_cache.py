@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from waggle.network.limits.bandwidth import BandwidthLimiter
-from waggle.network.limits.reputation import ReputationTable
+from waggle.network.limits.reputation import ReputationTable, trusted_peers
 from waggle.network.transport.interface import PeerAway
 from waggle.network.transport.tasks import end
 
@@ -47,7 +47,7 @@ class DirectoryCache:
         if time.monotonic() - self._read_at < READ_EVERY_S or not self._bandwidth.may_read_directory():
             return
         with suppress(PeerAway):
-            entries, trusted = await self._read(), self._reputations.trusted()
+            entries, trusted = await self._read(), trusted_peers(self._reputations)
             # A client is shown a limited number: trusted peers first, so that made-up names cannot crowd them out.
             order = sorted(entries, key=lambda origin: (origin not in trusted, random.random()))
             self._listed = time.time(), {origin: entries[origin] for origin in order}

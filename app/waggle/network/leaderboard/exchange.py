@@ -20,6 +20,7 @@ from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import MAX_NODES, Scoreboard, SheetScore
 from waggle.network.limits.named_calls import OWN
 from waggle.network.limits.rate_limits import Party
+from waggle.network.limits.reputation import trusted_peers
 from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
@@ -159,7 +160,7 @@ class AnswerSheetExchange:
 
     def _in_turn(self, new: Iterable[tuple[bytes, Announcement]]) -> list[tuple[bytes, Announcement]]:
         """One peer of each party first, trusted ones before others, so that a crowd of silent names delays no other party."""
-        trusted, turns = self._reputations.trusted(), Counter[Party]()
+        trusted, turns = trusted_peers(self._reputations), Counter[Party]()
 
         def turn(item: tuple[bytes, Announcement]) -> int:
             party = self._reputations.of(item[0]).party or item[0]

@@ -133,10 +133,6 @@ class ReputationTable:
         with self._lock:
             return self._of(peer_id)
 
-    def trusted(self) -> set[bytes]:
-        """Peers that have been of use so far."""
-        return {peer.id for peer in self if peer.trusted}
-
     def avoided(self) -> set[bytes]:
         """Peers not to ask for groups: muted, blocked, of another charter, or doubted."""
         now = self._clock()
@@ -254,3 +250,8 @@ class ReputationTable:
         gone.sort(key=lambda peer: peer.seen_at)
         trusted = [peer for peer in gone if peer.trusted]
         return trusted[: max(0, len(trusted) - MAX_ABSENT)] + [peer for peer in gone if not peer.trusted]
+
+
+def trusted_peers(peers: Iterable[PeerReputation]) -> set[bytes]:
+    """The peers that have been of use so far."""
+    return {peer.id for peer in peers if peer.trusted}

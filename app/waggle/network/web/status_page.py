@@ -7,7 +7,7 @@ models and specialties come from strangers, so every one of them is escaped.
 from html import escape
 
 from waggle import __version__
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.network.web import leaderboard_page, training_metrics, training_page
 from waggle.network.web.page_frame import framed
 from waggle.network.web.prometheus import metric

@@ -5,7 +5,7 @@ Titles of specialties come from charters, which strangers write, so they are esc
 
 from html import escape
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.network.web.training_status import HeldOutStatus, TrainingStatus
 
 WIDTH, HEIGHT = 720, 160  # of the chart, in SVG units

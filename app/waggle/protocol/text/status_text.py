@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from waggle.core.message import Figure, Message, counted, in_turn
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import SwarmUndecided

@@ -347,7 +347,7 @@ async def _attackers(orders: AttackOrders) -> AsyncIterator[_AttackControl]:
 
 
 def _child_pids(honest_nodes: HonestNodes) -> list[int]:
-    return [pid for pid in (honest_nodes.verifier.pid, *(swarm.pid for swarm in honest_nodes.swarms)) if pid]
+    return [pid for pid in (honest_nodes.verifier.pid, *(swarm.transport.pid for swarm in honest_nodes.swarms)) if pid]
 
 
 def _cpu_seconds(honest_nodes: HonestNodes) -> float:

@@ -416,7 +416,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
     lender = open_node(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
     try:
         await lender.start()
-        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        gateway = f"ws://127.0.0.1:{lender.web.port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
         known = SwarmService(home, Settings(swarm=SwarmSettings(light=light)), again_to(reasons), unasked, lambda: light)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
@@ -441,7 +441,7 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
     lender = open_node(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
     try:
         await lender.start()
-        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        gateway = f"ws://127.0.0.1:{lender.web.port}/gateway#{text_of(own.peer_id)}"
         dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(own.peer_id)}"
         for seed, light in ((dead, True), ((await lender.addresses())[0], False)):
             link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,), gateways=(gateway,)))

@@ -113,7 +113,7 @@ def test_what_is_known_is_asked_for_once_and_shown(page: Page) -> None:
 def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("home")
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     assert window.page == "swarms"
     assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
@@ -129,7 +129,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     window, swarms, sent = page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     with without_engine(window):
-        window.show_invite(LINK)
+        window.arrivals.show_invite(LINK)
     assert swarms.join_view._message.text().startswith("Starting up.")
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
@@ -144,7 +144,7 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
         return " ".join(label.text() for widget in swarms.findChildren(kind) for label in widget.findChildren(QLabel))
 
     assert "answers of your own where you choose to share them" in words_in(SwarmCard)
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert "answers of your own where you choose to share them" in words_in(SwarmPreviewCard)
     assert "what you write to it in a chat" in words_in(SwarmPreviewCard)
@@ -152,7 +152,7 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
     window, swarms, _ = page
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     answer(window, InviteRead(swarm=FIRST, answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
@@ -167,7 +167,7 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
 def test_a_link_to_the_swarm_that_one_is_in_is_joined_if_it_leads_to_others(page: Page) -> None:
     """Everybody begins in First light, and alone there."""
     window, swarms, sent = page
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     answer(window, InviteRead(swarm=replace(FIRST, members=1), answered=True, leads_to_others=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
@@ -182,7 +182,7 @@ def test_a_link_to_the_swarm_that_one_is_in_is_joined_if_it_leads_to_others(page
 
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     answer(window, InviteRead(swarm=OTHER, answered=False))
     qtbot.keyClick(swarms, Qt.Key.Key_Escape)
     assert swarms._views.currentIndex() == LIST
@@ -271,7 +271,7 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     (tmp_path / "an invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
     for outside in (str(tmp_path / "an invite.waggle"), (tmp_path / "an invite.waggle").as_uri()):  # as file managers name it
         sent.clear()
-        window.show_invite(outside)
+        window.arrivals.show_invite(outside)
         assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
     assert invite_in_file(tmp_path / "mark.waggle") == LINK
@@ -607,7 +607,7 @@ def _right_edge(button: QWidget, page: QWidget) -> int:
 
 def test_words_of_a_stranger_stay_words(page: Page) -> None:
     window, swarms, _ = page
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     answer(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
@@ -662,7 +662,7 @@ def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
 
 def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_before(page: Page) -> None:
     window, swarms, _ = page
-    window.show_invite(LINK)
+    window.arrivals.show_invite(LINK)
     swarms._new.click()
     swarms._form._name.setText("Ours")
     answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
@@ -673,7 +673,7 @@ def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_befor
 def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: Page) -> None:
     window, swarms, sent = page
     with without_engine(window):
-        window.show_invite(LINK)
+        window.arrivals.show_invite(LINK)
     swarms.show_list()
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))

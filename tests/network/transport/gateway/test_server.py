@@ -61,7 +61,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
 ) -> None:
     lender = await start("lender", seeds=(seed_address,), web_port=0, gateway=True)
     full = await start("full", seeds=(seed_address,))
-    address = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
+    address = f"ws://127.0.0.1:{lender.node.web.port}/gateway"
     ear, own = Ear(), fresh_identity(tmp_path, "light")
     node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
     try:
@@ -110,7 +110,7 @@ async def test_before_a_gateway_answers_a_node_has_no_address_and_goes_on(
 
 async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Start, charter: Charter, tmp_path: Path) -> None:
     lender = await start("lender", web_port=0, gateway=True)
-    address = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
+    address = f"ws://127.0.0.1:{lender.node.web.port}/gateway"
     own, other = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "other")
 
     async def first_word(make: object) -> bytes:

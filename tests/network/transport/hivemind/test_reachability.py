@@ -19,7 +19,7 @@ from waggle.network.messages import invite
 from waggle.network.messages.events import NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind.call_limits import RANGE, CallRefused
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
-from waggle.network.transport.hivemind.network import open_network
+from waggle.network.transport.hivemind.network import is_reached_by, open_network
 from waggle.network.transport.hivemind.reachability import QUESTIONS_BURST, DialBack
 from waggle.network.transport.hivemind.transport import HivemindTransport
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
@@ -93,13 +93,13 @@ async def test_a_seed_that_did_not_say_is_asked_again(
 async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Identity) -> None:
     requests: list[bytes] = []
 
-    async def no(peer_id: bytes, _port: int) -> bool:
+    async def no(_name: str, peer_id: bytes, _port: bytes, _seconds: float) -> bytes:
         requests.append(peer_id)
-        return False
+        return b"0"
 
     transport = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
     transport._port = free_port()
-    dht: Any = SimpleNamespace(is_reached_by=no)
+    dht: Any = SimpleNamespace(daemon=SimpleNamespace(call=no))
     steady, *passing = (ConnectedPeer(bytes([number]) * 38, "", relayed=False) for number in range(100))
     for peer in passing:
         await transport._find_way(dht, [steady, peer])
@@ -134,10 +134,10 @@ async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp
         await dht.connect(seed_address)
         (seed,) = await dht.daemon.peers()
         own = int((await dht.addresses())[0].split("/")[4])
-        assert await dht.is_reached_by(seed.peer_id, own)
-        assert not await dht.is_reached_by(seed.peer_id, free_port())
+        assert await is_reached_by(dht.daemon, seed.peer_id, own)
+        assert not await is_reached_by(dht.daemon, seed.peer_id, free_port())
         with pytest.raises(PeerAway):  # not port 0
-            await dht.is_reached_by(seed.peer_id, 0)
+            await is_reached_by(dht.daemon, seed.peer_id, 0)
     finally:
         await dht.close()
 

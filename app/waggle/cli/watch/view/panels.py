@@ -5,10 +5,10 @@ from textual.content import Content
 from waggle.cli.watch.plot import Point
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.round_number import round_number
-from waggle.protocol.daily_totals import engine_date
+from waggle.core.text.round_number import round_number
 from waggle.protocol.events import HeldOutScore, PeerInfo, RoundSummary
-from waggle.protocol.figures import held_out_scores, newest_score, speed
+from waggle.protocol.figures.current import held_out_scores, newest_score, speed
+from waggle.protocol.figures.daily_totals import engine_date
 from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text.peer_text import standing_text

@@ -11,7 +11,7 @@ from textual.widgets import DataTable
 
 from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import standing_text
 

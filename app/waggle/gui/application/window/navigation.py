@@ -26,7 +26,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
-from waggle.protocol.figures import speed
+from waggle.protocol.figures.current import speed
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.status_text import sentence
 

@@ -9,6 +9,8 @@ import msgspec
 from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
 
+NAME = "window.json"  # of the file in a home
+
 
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """`geometry`: QWidget.saveGeometry in base64. `tray_told`: the person was told that a closed window stays in the tray.

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from waggle.core.confidence_interval import interval_of
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.charts.plotted.measured_legend import ALONE, WITH_PEERS, measured_pen
 from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, plural, tr

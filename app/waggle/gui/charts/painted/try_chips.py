@@ -72,10 +72,10 @@ class TryChips(PaintedChart):
 
     def _set(self, each: Try, *, going: bool) -> Chip:
         words = tr(KIND_WORDS[each.kind]) if going or each.kind != "writing" else tr("not finished")
-        lines, size = self.typeset(each)
+        lines, size = self._typeset(each)
         return Chip(each, lines, size, words)
 
-    def typeset(self, each: Try) -> tuple[TypesetLines | None, QSizeF]:
+    def _typeset(self, each: Try) -> tuple[TypesetLines | None, QSizeF]:
         """The words of an answer, none if it is a grid, and the size of either."""
         if each.grid is not None:
             room = QRectF(0, 0, *(self.theme.px(self._scale * side) for side in GRID_ROOM))
@@ -97,7 +97,7 @@ class TryChips(PaintedChart):
     def _place_chips(self) -> None:
         x = y = high = 0.0
         for chip in self._chips:
-            size = self.size_of(chip)
+            size = self._size_of(chip)
             if x and x + size.width() > self.width():
                 x, y, high = 0.0, y + high + BETWEEN, 0.0
             chip.place = QRectF(QPointF(x, y), size)
@@ -108,7 +108,7 @@ class TryChips(PaintedChart):
         self.setFixedHeight(round(y + high + 0.5))
         self.update()
 
-    def size_of(self, chip: Chip) -> QSizeF:
+    def _size_of(self, chip: Chip) -> QSizeF:
         below = chip_width(self.theme, chip.words, icon=True, bare=True) + (self.theme.px(ARROW) + 4 if chip.each.effect else 0)
         across = max(chip.size.width() + self._count_width(chip.each), below)
         return QSizeF(across + 2 * BESIDE, chip.size.height() + self.theme.size["chip"] + 2 * ABOVE)

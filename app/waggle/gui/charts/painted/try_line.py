@@ -31,7 +31,7 @@ class TryLine(TryChips):
         if event.button() == Qt.MouseButton.LeftButton:
             self.pressed.emit()
 
-    def typeset(self, each: Try) -> tuple[TypesetLines | None, QSizeF]:
+    def _typeset(self, each: Try) -> tuple[TypesetLines | None, QSizeF]:
         if each.kind in UNJUDGED:
             return None, QSizeF(0, self._high())
         if each.grid is not None:
@@ -47,7 +47,7 @@ class TryLine(TryChips):
 
     def _place_chips(self) -> None:
         for chip in self._chips:  # the room for long answers follows from the width
-            chip.lines, chip.size = self.typeset(chip.each)
+            chip.lines, chip.size = self._typeset(chip.each)
         super()._place_chips()
 
     def _widest(self) -> float:
@@ -60,7 +60,7 @@ class TryLine(TryChips):
     def _high(self) -> float:
         return QFontMetricsF(self._font()).height()
 
-    def size_of(self, chip: Chip) -> QSizeF:
+    def _size_of(self, chip: Chip) -> QSizeF:
         high = chip.size.height() + 2 * ABOVE
         if chip.each.kind in UNJUDGED:
             count = len(self._chips)

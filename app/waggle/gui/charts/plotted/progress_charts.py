@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.charts.plotted.annotated_chart import EventMark, PauseBand
 from waggle.gui.charts.plotted.axis import round_words
 from waggle.gui.charts.plotted.chart import EndLabel

@@ -23,7 +23,7 @@ from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, in_the_middle, row
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
-from waggle.protocol.daily_totals import engine_date
+from waggle.protocol.figures.daily_totals import engine_date
 from waggle.protocol.state import ROUNDS, State
 
 # Pixels at a text size of 100%

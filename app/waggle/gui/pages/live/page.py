@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QStackedWidget
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext

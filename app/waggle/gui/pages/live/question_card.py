@@ -8,7 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.try_line import TryLine
 from waggle.gui.i18n.formatting import (
     ago,

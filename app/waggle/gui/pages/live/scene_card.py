@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, Qt, QTimer, Signal
 from PySide6.QtWidgets import QBoxLayout, QFrame, QWidget
 
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, plural, tr

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from waggle.core.peer_id import fingerprint
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import decimal, figure, later, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box

@@ -12,7 +12,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.question_shares import QuestionShareBars, share_text
 from waggle.gui.charts.painted.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.plotted.measured_legend import MeasuredLegend

@@ -8,14 +8,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, later, percent, tooltip_text, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor
 from waggle.gui.widgets.table import Index, RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
-from waggle.protocol.rounds_csv import score_places
+from waggle.protocol.figures.rounds_csv import score_places
 from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Time (s)", "Loss")

@@ -6,9 +6,9 @@ from pathlib import Path
 from waggle.core.errors import EngineError
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.state import chart_series
-from waggle.protocol import rounds_csv
 from waggle.protocol.commands import QueryRounds, new_id
 from waggle.protocol.events import HeldOutScore, RoundsRead, RoundSummary
+from waggle.protocol.figures import rounds_csv
 from waggle.protocol.state import State
 
 

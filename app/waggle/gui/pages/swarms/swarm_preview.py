@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (

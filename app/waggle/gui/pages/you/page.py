@@ -33,9 +33,9 @@ from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
-from waggle.protocol.daily_totals import engine_date, totals
 from waggle.protocol.events import Aha
 from waggle.protocol.events_identity import Day
+from waggle.protocol.figures.daily_totals import engine_date, totals
 from waggle.protocol.peer_names import own_name
 from waggle.protocol.state import State
 

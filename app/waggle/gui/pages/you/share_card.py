@@ -6,7 +6,7 @@ from PySide6.QtGui import QFont, QImage, QPainter, QPen
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import draw_avatar, draw_logo
-from waggle.protocol.daily_totals import totals
+from waggle.protocol.figures.daily_totals import totals
 from waggle.protocol.state import State
 
 SIZE = QSize(1200, 630)  # pixels, the size of link previews

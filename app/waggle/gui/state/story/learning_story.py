@@ -11,7 +11,7 @@ from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
 from waggle.gui.state.story.namesakes import namesakes, short_name
 from waggle.protocol.events import HeldOutScore, PeerInfo, Phase
-from waggle.protocol.figures import newest_score
+from waggle.protocol.figures.current import newest_score
 from waggle.protocol.state import HALTED_PHASES, State
 
 TRAINING_PHASES: tuple[Phase, ...] = ("contributing", "finishing")

@@ -1,6 +1,6 @@
 """A summary of the last minute in a sentence, for screen readers and for a quick look."""
 
-from waggle.core.round_number import round_number
+from waggle.core.text.round_number import round_number
 from waggle.gui.i18n.formatting import figure, percent, plural, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State

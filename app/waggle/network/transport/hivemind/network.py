@@ -93,13 +93,6 @@ class HivemindNetwork:
         """The charter document that a peer gives for this hash, not yet compared with it. Raises PeerAway."""
         return await self.daemon.call(CHARTER, peer_id, sha256, CONNECT_S)
 
-    async def is_reached_by(self, peer_id: bytes, port: int) -> bool:
-        """Whether a peer that we called can call us too, at this port. Raises PeerAway if it does not say."""
-        answer = await self.daemon.call(REACH, peer_id, port.to_bytes(2, "big"), CONNECT_S)
-        if answer not in (b"0", b"1"):
-            raise PeerAway("no answer to the question")
-        return answer == b"1"
-
     async def state_presence(self, peer_id: bytes, statement: bytes) -> bytes:
         """Leave a statement of presence with a peer; return the one of another process with our identity. Raises PeerAway."""
         return await self.daemon.call(PRESENCE, peer_id, statement, PING_S)
@@ -161,6 +154,14 @@ async def open_network(
     except BaseException:
         await daemon.close()  # after a cancellation too: p2pd must not outlive the attempt
         raise
+
+
+async def is_reached_by(daemon: Daemon, peer_id: bytes, port: int) -> bool:
+    """Whether a peer that we called can call us too, at this port. Raises PeerAway if it does not say."""
+    answer = await daemon.call(REACH, peer_id, port.to_bytes(2, "big"), CONNECT_S)
+    if answer not in (b"0", b"1"):
+        raise PeerAway("no answer to the question")
+    return answer == b"1"
 
 
 async def _serve_reach(hivemind: types.SimpleNamespace, daemon: Daemon) -> None:

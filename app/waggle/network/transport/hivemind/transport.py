@@ -22,7 +22,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind.lan_discovery import LanDiscovery
 from waggle.network.transport.hivemind.memory_limit import MOST_MEMORY
-from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
+from waggle.network.transport.hivemind.network import HivemindNetwork, is_reached_by, open_network
 from waggle.network.transport.hivemind.peer_polling import CpuTimer
 from waggle.network.transport.hivemind.presence_exchange import PresenceExchange
 from waggle.network.transport.hivemind.reachability import QUESTIONS_RATE
@@ -264,7 +264,7 @@ class HivemindTransport:
         self._ask_again_at = {peer_id: until for peer_id, until in self._ask_again_at.items() if peer_id in connected}
         here = [peer.peer_id for peer in peers if not peer.relayed and self._ask_again_at.get(peer.peer_id, now) <= now]
         candidates = [peer_id for peer_id in here if not seeds or peer_id in seeds][:PEERS_ASKED]
-        answers = await asyncio.gather(*(_answer(network.is_reached_by(peer_id, self._port)) for peer_id in candidates))
+        answers = await asyncio.gather(*(_answer(is_reached_by(network.daemon, peer_id, self._port)) for peer_id in candidates))
         for peer_id, answer in zip(candidates, answers, strict=True):  # a peer that did not say was busy, or we asked too often
             self._ask_again_at[peer_id] = math.inf if answer is not None else now + ASK_AGAIN_S
             if answer is None:

@@ -4,8 +4,8 @@ import csv
 import io
 import json
 
-from waggle.protocol import rounds_csv
 from waggle.protocol.events import HeldOutScore, Metrics, RoundSummary
+from waggle.protocol.figures import rounds_csv
 
 FIRST = RoundSummary(
     round=3, at=1e9, reward=0.5, solved=0.25, seconds=2.0, completions=64, by_specialty={"Logic": 0.75},

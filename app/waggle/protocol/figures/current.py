@@ -6,9 +6,9 @@ Counts of days are in `daily_totals.py`, peers in `State.connected` and `State.m
 from collections.abc import Iterable
 
 from waggle.core.settings import Settings
-from waggle.protocol.daily_totals import day_on, totals
-from waggle.protocol.energy_estimate import kwh, watts
 from waggle.protocol.events import HeldOutScore
+from waggle.protocol.figures.daily_totals import day_on, totals
+from waggle.protocol.figures.energy_estimate import kwh, watts
 from waggle.protocol.state import State
 
 SPEED_ROUNDS = 10  # whose speed is shown: that of one round jumps

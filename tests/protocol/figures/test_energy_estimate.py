@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.core.settings import ComputerSettings
-from waggle.protocol.energy_estimate import formula, kwh, watts
+from waggle.protocol.figures.energy_estimate import formula, kwh, watts
 
 TABLE = [
     (ComputerSettings(), 2, "cpu", 12.0, "2 cores of 6 W each"),
