@@ -261,9 +261,10 @@ def _starters(text: str) -> tuple[tuple[str, ...], tuple[Method, ...]]:
         method = next((method for method in OPTIMIZERS if method == (name or "full")), None)
         if method is None:
             raise LabError(f"A model cannot be trained by {name}.", f"Choose from {', '.join(OPTIMIZERS)}.")
-        if not (Path(os.path.expanduser(folder)) / "config.json").is_file():
+        path = Path(os.path.expanduser(folder)).resolve()  # one folder has one name: the starter is known by it
+        if not (path / "config.json").is_file():
             raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
-        folders.append(folder)
+        folders.append(str(path))
         methods.append(method)
     return tuple(folders), tuple(methods) or ("full",)
 
@@ -272,7 +273,7 @@ def _default_rate(folders: Sequence[str], methods: Sequence[Method]) -> float:
     """The app's learning rate for the first of these models, to which the others' are relative; without models, the starter's."""
     if not folders:
         return RoundSettings().learning_rate
-    return memory_fit.rate_for(model_config.read(Path(os.path.expanduser(folders[0]))), methods[0])
+    return memory_fit.rate_for(model_config.read(Path(folders[0])), methods[0])
 
 
 def _refuse_duplicates(names: Iterable[str]) -> None:

@@ -65,7 +65,7 @@ def prepare(study: Study, cache_folder: Path, unfinished: UnfinishedRuns, save_e
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
     if part.folders:
-        return tuple(Path(os.path.expanduser(part.folders[i % len(part.folders)])) for i in range(count))
+        return tuple(Path(part.folders[i % len(part.folders)]) for i in range(count))
     return setting_models.model_folders(part.models or part.setting, charter, count, cache_folder)
 
 

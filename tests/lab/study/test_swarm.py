@@ -22,7 +22,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError, SettingsError
 from waggle.models.backend import open_policy
 from waggle.practice.results import Book, Key, Run
-from waggle.sapo.prompt_form import FORMS
+from waggle.sapo.prompt_form import FORMS, PLAIN
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks import charter as charters
 from waggle.tasks import shipped_swarms
@@ -332,6 +332,14 @@ def test_each_model_learns_by_its_own_method_and_at_a_rate_in_proportion(tmp_pat
     assert [training.method for training in setup.training] == ["lora", "full", "full"]
     rates = [setup.rules.learning_rate * scale for scale in setup.rate_scales]
     assert rates == pytest.approx([1.25e-4, 5e-4, 8.3e-6], rel=0.05), "those of the app"
+
+
+def test_the_starter_is_asked_plainly_from_wherever_it_is_named(monkeypatch):
+    monkeypatch.chdir(paths.starter().parent)
+    study = parsed("--starters", "starter", "--configurations", "default:prompt=chat")
+    (part,) = study.parts
+    (folder,) = part.folders
+    assert worker._form(study, part, "chat", Path(folder), None, None) == PLAIN
 
 
 @pytest.fixture
