@@ -1,6 +1,8 @@
 """Coroutines of the window end with their owners, and their errors are faults like any others."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 import shiboken6
@@ -49,3 +51,30 @@ def test_a_thread_is_awaited_beside_qts_events(qtbot: QtBot) -> None:
     owner = QObject()
     coroutines.start(owner, compute())
     qtbot.waitUntil(lambda: results == [6])
+
+
+WAITS = """
+import asyncio, qasync
+from PySide6.QtWidgets import QWidget
+from pictures.event_loop import application_with_coroutines
+from waggle.gui import coroutines
+from waggle.gui.application.main import application
+
+app = application()
+owner = QWidget()
+
+async def wait():
+    await asyncio.shield(asyncio.get_running_loop().create_future())
+
+async def begin():
+    coroutines.start(owner, wait())
+    await asyncio.sleep(0)
+"""
+PROGRAM = "with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(app)) as runner:\n    runner.run(begin())"
+PICTURE = "application_with_coroutines()\ncoroutines.start(owner, begin())\nfor _ in range(4):\n    app.processEvents()"
+
+
+@pytest.mark.parametrize("program", [PROGRAM, PICTURE])
+def test_a_program_ends_without_a_word_while_a_coroutine_waits(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", WAITS + program], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
