@@ -323,6 +323,7 @@
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Nach einem Umzug auf einen anderen Computer: Dieser macht sich einen neuen Namen und Schlüssel und bewahrt die alte Datei auf. Ein Schlüssel darf nie auf zwei Computern zugleich laufen: Peers hielten sie für einen.</translation></message>
+<message><source>Algorithms</source><translation>Algorithmen</translation></message>
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
@@ -757,10 +758,12 @@
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>GGUF-Dateien brauchen das Paket gguf, das nicht installiert ist.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF hat keinen Namen für %1.</translation></message>
 <message><source>Game of Life</source><translation>Spiel des Lebens</translation></message>
+<message><source>Games</source><translation>Spiele</translation></message>
 <message><source>Gateway for others</source><translation>Gateway für andere</translation></message>
 <message><source>Gateways</source><translation>Gateways</translation></message>
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
+<message><source>Geometry</source><translation>Geometrie</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
 <message><source>Getting ready</source><translation>Vorbereitung</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Gib ihm einen Namen und wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
@@ -777,6 +780,7 @@
 <message><source>Good to know</source><translation>Gut zu wissen</translation></message>
 <message><source>Goodbye, and thank you</source><translation>Auf Wiedersehen, und danke</translation></message>
 <message><source>Graded as</source><translation>Bewertet als</translation></message>
+<message><source>Graphs</source><translation>Graphen</translation></message>
 <message><source>Greatest common divisor</source><translation>Größter gemeinsamer Teiler</translation></message>
 <message><source>Greeting</source><translation>Gruß</translation></message>
 <message><source>Grids</source><translation>Raster</translation></message>
@@ -1302,6 +1306,7 @@
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
 <message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Füge den Link ein und drücke Starten. Du siehst, wohin er führt, bevor du beitrittst.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
+<message><source>Patterns</source><translation>Muster</translation></message>
 <message><source>Pause</source><translation>Pause</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Bei Vollbildprogrammen pausieren</translation></message>
 <message><source>Pause for a while</source><translation>Für eine Weile pausieren</translation></message>
@@ -2420,7 +2425,6 @@
 <message><source>about %1 h</source><translation>etwa %1 h</translation></message>
 <message><source>about %1 min</source><translation>etwa %1 min</translation></message>
 <message><source>after learning from another</source><translation>nach dem Lernen von anderen</translation></message>
-<message><source>algorithms</source><translation>Algorithmen</translation></message>
 <message><source>alone</source><translation>allein</translation></message>
 <message><source>an Intel GPU was found</source><translation>eine Intel-GPU wurde gefunden</translation></message>
 <message><source>an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded</source><translation>eine NVIDIA-Grafikkarte gefunden; CUDA, das auf ihr rechnet, lässt sich herunterladen</translation></message>
@@ -2439,7 +2443,6 @@
 <message><source>answers not verified</source><translation>Lösungen ungeprüft</translation></message>
 <message><source>answers to other questions</source><translation>Antworten auf andere Fragen</translation></message>
 <message><source>answers tried</source><translation>versuchte Antworten</translation></message>
-<message><source>arithmetic</source><translation>Rechnen</translation></message>
 <message><source>as a chat</source><translation>im Chat</translation></message>
 <message><source>as a chat with a worked example</source><translation>im Chat mit einem gelösten Beispiel</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>im Chat mit einem gelösten Beispiel und begonnener Antwort</translation></message>
@@ -2483,12 +2486,9 @@
 <message><source>forged statement of presence</source><translation>gefälschte Anwesenheitserklärung</translation></message>
 <message><source>found by itself</source><translation>selbst gefunden</translation></message>
 <message><source>from the future</source><translation>aus der Zukunft</translation></message>
-<message><source>games</source><translation>Spiele</translation></message>
 <message><source>gathering</source><translation>sammelt</translation></message>
-<message><source>geometry</source><translation>Geometrie</translation></message>
 <message><source>getting ready</source><translation>macht sich bereit</translation></message>
 <message><source>graded as: %1</source><translation>bewertet als: %1</translation></message>
-<message><source>graphs</source><translation>Graphen</translation></message>
 <message><source>greeting of the wrong size</source><translation>Begrüßung von falscher Größe</translation></message>
 <message><source>hard</source><translation>schwer</translation></message>
 <message><source>has more than %1 fields</source><translation>hat mehr als %1 Felder</translation></message>
@@ -2575,7 +2575,6 @@
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties darf %1 nennen.</translation></message>
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
-<message><source>logic</source><translation>Logik</translation></message>
 <message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
 <message><source>made less likely</source><translation>unwahrscheinlicher gemacht</translation></message>
 <message><source>made likelier</source><translation>wahrscheinlicher gemacht</translation></message>
@@ -2627,7 +2626,6 @@
 <message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
 <message><source>pale: idle</source><translation>blass: untätig</translation></message>
-<message><source>patterns</source><translation>Muster</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>Peer</numerusform><numerusform>Peers</numerusform></translation></message>
 <message numerus="yes"><source>peers took some</source><translation><numerusform>Peer holte welche</numerusform><numerusform>Peers holten welche</numerusform></translation></message>
 <message><source>picking</source><translation>wählt aus</translation></message>

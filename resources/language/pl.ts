@@ -323,6 +323,7 @@
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
 <message><source>After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. One key must never run on two computers at once: peers would take them for one.</source><translation>Po przeprowadzce na inny komputer: ten utworzy sobie nowe imię i klucz, a stary plik klucza zachowa. Jeden klucz nie może nigdy działać na dwóch komputerach naraz: peery wzięłyby je za jeden.</translation></message>
+<message><source>Algorithms</source><translation>Algorytmy</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
@@ -757,10 +758,12 @@
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>Pliki GGUF wymagają pakietu gguf, a nie jest on zainstalowany.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF nie ma nazwy dla %1.</translation></message>
 <message><source>Game of Life</source><translation>Gra w życie</translation></message>
+<message><source>Games</source><translation>Gry</translation></message>
 <message><source>Gateway for others</source><translation>Brama dla innych</translation></message>
 <message><source>Gateways</source><translation>Bramy</translation></message>
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
+<message><source>Geometry</source><translation>Geometria</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Getting ready</source><translation>Przygotowanie</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
@@ -777,6 +780,7 @@
 <message><source>Good to know</source><translation>Warto wiedzieć</translation></message>
 <message><source>Goodbye, and thank you</source><translation>Do zobaczenia i dziękujemy</translation></message>
 <message><source>Graded as</source><translation>Oceniane jako</translation></message>
+<message><source>Graphs</source><translation>Grafy</translation></message>
 <message><source>Greatest common divisor</source><translation>Największy wspólny dzielnik</translation></message>
 <message><source>Greeting</source><translation>Powitanie</translation></message>
 <message><source>Grids</source><translation>Siatki</translation></message>
@@ -1302,6 +1306,7 @@
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
 <message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Wklej link i naciśnij Uruchom. Zanim dołączysz, zobaczysz, dokąd prowadzi.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
+<message><source>Patterns</source><translation>Wzorce</translation></message>
 <message><source>Pause</source><translation>Wstrzymaj</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Wstrzymuj przy programach pełnoekranowych</translation></message>
 <message><source>Pause for a while</source><translation>Wstrzymaj na jakiś czas</translation></message>
@@ -2420,7 +2425,6 @@
 <message><source>about %1 h</source><translation>około %1 h</translation></message>
 <message><source>about %1 min</source><translation>około %1 min</translation></message>
 <message><source>after learning from another</source><translation>po nauce od innego</translation></message>
-<message><source>algorithms</source><translation>algorytmy</translation></message>
 <message><source>alone</source><translation>samodzielnie</translation></message>
 <message><source>an Intel GPU was found</source><translation>wykryto kartę graficzną Intel</translation></message>
 <message><source>an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded</source><translation>wykryto kartę graficzną NVIDIA; można pobrać CUDA, która na niej liczy</translation></message>
@@ -2439,7 +2443,6 @@
 <message><source>answers not verified</source><translation>odpowiedzi niesprawdzone</translation></message>
 <message><source>answers to other questions</source><translation>odpowiedzi na inne pytania</translation></message>
 <message><source>answers tried</source><translation>wypróbowane odpowiedzi</translation></message>
-<message><source>arithmetic</source><translation>arytmetyka</translation></message>
 <message><source>as a chat</source><translation>w rozmowie</translation></message>
 <message><source>as a chat with a worked example</source><translation>w rozmowie z rozwiązanym przykładem</translation></message>
 <message><source>as a chat with a worked example and the answer tag opened</source><translation>w rozmowie z rozwiązanym przykładem i otwartym znacznikiem odpowiedzi</translation></message>
@@ -2483,12 +2486,9 @@
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
 <message><source>found by itself</source><translation>bez pomocy</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
-<message><source>games</source><translation>gry</translation></message>
 <message><source>gathering</source><translation>zbiera</translation></message>
-<message><source>geometry</source><translation>geometria</translation></message>
 <message><source>getting ready</source><translation>przygotowuje się</translation></message>
 <message><source>graded as: %1</source><translation>oceniane jako: %1</translation></message>
-<message><source>graphs</source><translation>grafy</translation></message>
 <message><source>greeting of the wrong size</source><translation>powitanie o złym rozmiarze</translation></message>
 <message><source>hard</source><translation>trudne</translation></message>
 <message><source>has more than %1 fields</source><translation>ma ponad %1 pól</translation></message>
@@ -2575,7 +2575,6 @@
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties może zawierać %1.</translation></message>
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
-<message><source>logic</source><translation>logika</translation></message>
 <message><source>lowest first</source><translation>od najmniejszych</translation></message>
 <message><source>made less likely</source><translation>mniej prawdopodobne</translation></message>
 <message><source>made likelier</source><translation>bardziej prawdopodobne</translation></message>
@@ -2627,7 +2626,6 @@
 <message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
 <message><source>pale: idle</source><translation>blada: bezczynny</translation></message>
-<message><source>patterns</source><translation>wzorce</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>peer</numerusform><numerusform>peery</numerusform><numerusform>peerów</numerusform></translation></message>
 <message numerus="yes"><source>peers took some</source><translation><numerusform>peer coś pobrał</numerusform><numerusform>peery coś pobrały</numerusform><numerusform>peerów coś pobrało</numerusform></translation></message>
 <message><source>picking</source><translation>wybiera</translation></message>

@@ -136,7 +136,7 @@ def creating(shell: Controller, qtbot: QtBot) -> CreateSwarmForm:
     qtbot.waitUntil(lambda: form._specialties._model.rowCount() > 0, timeout=20_000)
     shell.window.pages.of(SwarmsPage)._new.click()
     form._name.setText("Ours")
-    form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._specialties._items()[0].setCheckState(Qt.CheckState.Checked)
     form._create.click()
     return form
 

@@ -150,7 +150,7 @@ def test_files_and_specialties_go_together(desk: Desk, tmp_path: Path) -> None:
     desk.drop_files(sums(tmp_path))
     desk.answer(desk.previews()[0])
     desk.form._tabs.choose(0)
-    desk.form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
+    desk.form._specialties._items()[0].setCheckState(Qt.CheckState.Checked)
     desk.form._name.setText("Ours")
     assert desk.form._count.words() == "1 file of your own, 1 specialty chosen"
     desk.form._create.click()
@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_words_and_nothing_is_lost(desk
     content, reason = HOSTILE[name]
     desk.open_form()
     desk.form._name.setText("Ours")
-    desk.form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
+    desk.form._specialties._items()[0].setCheckState(Qt.CheckState.Checked)
     desk.drop_files(sums(tmp_path))
     desk.answer(desk.previews()[0])
     desk.drop_files(bytes_file(tmp_path, name, content))

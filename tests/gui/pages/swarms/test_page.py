@@ -28,7 +28,7 @@ from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
-from waggle.gui.pages.swarms.specialty_choice import TOPICS, closest_level
+from waggle.gui.pages.swarms.specialty_choice import OFFER, TOPICS, SpecialtyChoice, closest_level
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import members_words, trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
@@ -289,7 +289,7 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert (swarms._views.currentIndex(), form._create.isEnabled()) == (CREATE, False)
     form._name.setText(" Ours ")
     for i in range(2):
-        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+        form._specialties._items()[i].setCheckState(Qt.CheckState.Checked)
     form._specialties._level.choose(2)
     form._private.setChecked(True)
     form._create.click()
@@ -310,7 +310,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form = swarms._form
     swarms._new.click()
     form._name.setText("Ours")
-    form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._specialties._items()[0].setCheckState(Qt.CheckState.Checked)
     assert not swarms._new.isVisible(), "its word is that of the form's own button"
     qtbot.keyClick(form._name, Qt.Key.Key_Escape)
     for leave in (lambda: None, swarms._join.click, partial(window.show_page, "playground")):
@@ -337,9 +337,9 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
     assert form._count.words() == "Give it a name, and choose at least one specialty or add questions of your own."
     for i in range(65):
-        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+        form._specialties._items()[i].setCheckState(Qt.CheckState.Checked)
     assert form._count.words() == "65 specialties chosen. At most 64 specialties."
-    form._specialties._model.item(0).setCheckState(Qt.CheckState.Unchecked)
+    form._specialties._items()[0].setCheckState(Qt.CheckState.Unchecked)
     assert (form._count.words(), form._create.isEnabled()) == ("64 specialties chosen. Give it a name.", False)
     form._name.setText("Ours")
     assert (form._count.words(), form._create.isEnabled()) == ("64 specialties chosen", True)
@@ -348,8 +348,8 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
 def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:
     form = page[1]._form
     for i in range(2):
-        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
-        assert form._specialties._about.words().startswith(form._specialties._model.item(i).text().split("  ·")[0])
+        form._specialties._items()[i].setCheckState(Qt.CheckState.Checked)
+        assert form._specialties._about.words().startswith(form._specialties._items()[i].text().split("  ·")[0])
 
 
 def test_a_kind_of_question_is_found_by_what_it_is_about_in_german(page: Page) -> None:
@@ -358,10 +358,30 @@ def test_a_kind_of_question_is_found_by_what_it_is_about_in_german(page: Page) -
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
     choice = swarms._form._specialties
-    assert choice._model.item(0).text() == "Winzige Programme"
-    for words, rows in (("algorithm", 1), ("geometrie", 0)):
+    for words, rows in (("algorithm", ["Algorithmen", "Winzige Programme"]), ("winz", ["Algorithmen", "Winzige Programme"]),
+                        ("geometrie", [])):  # fmt: skip
         choice._filter.setText(words)
-        assert choice._filtered.rowCount() == rows
+        assert shown_rows(choice) == rows
+
+
+def shown_rows(choice: SpecialtyChoice) -> list[str]:
+    return [choice._filtered.index(place, 0).data() for place in range(choice._filtered.rowCount())]
+
+
+def test_specialties_stand_under_their_topics_and_a_topic_is_not_chosen(page: Page) -> None:
+    window, swarms, _ = page
+    offers = tuple(
+        replace(OFFERS[0], title=title, topic=topic)
+        for title, topic in (("Sudoku", "games"), ("Sums", "arithmetic"), ("Chess", "chess"), ("Maze", "games"))
+    )
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
+    choice = swarms._form._specialties
+    assert shown_rows(choice) == ["Arithmetic", "Sums", "Games", "Maze", "Sudoku", "chess", "Chess"], "unknown topics come last"
+    choice._filter.setText("sud")
+    assert shown_rows(choice) == ["Games", "Sudoku"]
+    heading = choice._filtered.index(0, 0)
+    assert not choice._filtered.flags(heading) & (Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
+    assert choice._list.currentIndex().data(OFFER) is not None
 
 
 def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:
@@ -369,7 +389,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
     window, swarms, _ = page
     offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Sums", "Dice", "Grids"))
     tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
-    names = [swarms._form._specialties._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
+    names = [item.text().split("  ·")[0] for item in swarms._form._specialties._items()]
     assert names == ["Labyrinth", "Raster", "Summen", "Würfel"]
 
 
@@ -416,7 +436,7 @@ def test_all_levels_of_a_kind_of_question_can_be_chosen(page: Page) -> None:
     swarms._new.click()
     form._name.setText("Ours")
     for i in range(2):
-        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+        form._specialties._items()[i].setCheckState(Qt.CheckState.Checked)
     form._specialties._level.choose(3)
     form._create.click()
     create = sent[-1]
@@ -460,8 +480,12 @@ def test_the_form_scrolls_as_a_whole_or_in_its_list_but_not_in_both(page: Page, 
     for width in range(size[0], size[0] + 4):  # where the columns fill the list exactly, too
         window.resize(width, size[1])
         screenshot_when_still(window)
-        lines = {choice.visualRect(choice.model().index(place, 0)).y() for place in range(len(every))}
-        assert len(lines) <= len(every) / 2 + 1, "in columns"
+        places = [choice.model().index(place, 0) for place in range(choice.model().rowCount())]
+        lines = {choice.visualRect(place).y() for place in places}
+        assert len(lines) == choice._lines()
+        assert len(lines) < len(every) * 0.7, "in columns"
+        assert max(choice.visualRect(place).right() for place in places) <= choice.viewport().width(), "nothing is cut off"
+        assert choice.viewport().height() % choice.sizeHintForRow(0) == 0, "no line is cut through"
 
 
 def test_the_arrow_keys_lead_to_every_specialty_of_a_form_that_scrolls_as_a_whole(page: Page) -> None:

@@ -72,18 +72,18 @@ def test_the_form_marks_what_is_unchecked_at_the_chosen_difficulty(
 ) -> None:
     form._level.choose(place)
     assert row_texts(form) == ["Divisors", f"Tiny programs{mark}"]
-    form._list.setCurrentIndex(form._filtered.index(1, 0))
+    form._list.setCurrentIndex(form._filtered.index(3, 0))
     assert (form._unchecked.text(), form._unchecked.isHidden()) == (sentence, not sentence)
-    form._list.setCurrentIndex(form._filtered.index(0, 0))
+    form._list.setCurrentIndex(form._filtered.index(1, 0))
     assert form._unchecked.isHidden()
 
 
 def test_another_difficulty_neither_unticks_nor_moves(form: SpecialtyChoice) -> None:
     for item in form._items():
         item.setCheckState(Qt.CheckState.Checked)
-    form._list.setCurrentIndex(form._filtered.index(0, 0))
+    form._list.setCurrentIndex(form._filtered.index(1, 0))
     form._level.choose(HARD)
-    assert form._list.currentIndex().row() == 0
+    assert form._list.currentIndex().row() == 1
     assert [offer.dataset for offer in form.chosen()] == ["gcd", "bf"]
 
 

@@ -1,6 +1,7 @@
-"""The choice among the specialties that come with Waggle: a list to tick, the difficulty, and a sample question."""
+"""The choice among the specialties that come with Waggle: a list to tick by topic, the difficulty, and a sample question."""
 
 import math
+from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, QSortFilterProxyModel, Qt, Signal
@@ -28,14 +29,15 @@ from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
 
 LEVELS: tuple[Difficulty, ...] = ("easy", "standard", "hard")
-TOPICS = (
-    later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
-    later("patterns"),
-)  # fmt: skip
+TOPICS = {  # in the order of the list: what most people know comes first
+    "arithmetic": later("Arithmetic"), "logic": later("Logic"), "games": later("Games"), "patterns": later("Patterns"),
+    "geometry": later("Geometry"), "graphs": later("Graphs"), "algorithms": later("Algorithms"),
+}  # fmt: skip
 OFFER, SEARCH_ROLE = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1  # a specialty, and the words by which it is found
 LONGEST_SAMPLE = 420  # characters
 SEARCH_WIDE = 360  # pixels at a text size of 100%
 COLUMN, LEAST = 250, 120  # pixels of the list at a text size of 100%: width of a column at least, and its own height
+INDENT, ABOVE_BOXES = 7, 3  # pixels of a heading at a text size of 100%: before it and below it
 UNVERIFIED = later("not verified")  # in a row, which is narrow: the whole words stand beside the list
 APART = "  ·  "  # between the parts of a row
 Index = QModelIndex | QPersistentModelIndex
@@ -52,19 +54,56 @@ def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
-class _PaleRemarks(QStyledItemDelegate):
-    """Draws what follows the title of a specialty in a paler ink."""
+def _place(offer: SpecialtyOffer) -> tuple[int, str, str]:
+    """The place of a specialty in the list; topics without a place of their own come last."""
+    order = list(TOPICS)
+    return order.index(offer.topic) if offer.topic in TOPICS else len(order), offer.topic, tr(offer.title).casefold()
+
+
+def _topic_words(topic: str) -> str:
+    return tr(TOPICS.get(topic, topic))
+
+
+def _is_heading(place: Index) -> bool:
+    """Whether a row of the list is the name of a topic."""
+    return place.data(OFFER) is None
+
+
+class _Rows(QStyledItemDelegate):
+    """Draws the name of a topic as a heading, and what follows the title of a specialty in a paler ink."""
 
     def __init__(self, theme: Theme, view: QListView) -> None:
         super().__init__(view)
-        self._theme, self._view = theme, view
+        self._theme = theme
+        self.columns, self.column_width = 1, 0  # pixels; 0: not known yet
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """As wide as the column."""
-        width = self._view.gridSize().width()
-        return QSize(width, super().sizeHint(option, index).height()) if width > 0 else super().sizeHint(option, index)
+        """As wide as the columns that its words need, or as all of them for a heading."""
+        hint = super().sizeHint(option, index)
+        if not self.column_width:
+            return hint
+        needed = self.columns if _is_heading(index) else math.ceil(hint.width() / self.column_width)
+        return QSize(self.column_width * min(self.columns, needed), hint.height())
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        if _is_heading(index):
+            self._draw_heading(painter, option, index)
+        else:
+            self._draw_specialty(painter, option, index)
+
+    def _draw_heading(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row_of: Any = option  # PySide's type lacks the fields
+        view = row_of.widget
+        painter.save()
+        painter.setLayoutDirection(view.layoutDirection())
+        painter.setFont(self._theme.font("label"))
+        painter.setPen(self._theme.colour("text_soft"))
+        place = QRectF(row_of.rect).adjusted(self._theme.px(INDENT), 0, 0, -self._theme.px(ABOVE_BOXES))
+        to_the_boxes = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
+        painter.drawText(mirror_box(painter, place, QRectF(row_of.rect)), to_the_boxes, index.data())
+        painter.restore()
+
+    def _draw_specialty(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         self.initStyleOption(option, index)
         row_of: Any = option  # PySide's type lacks the fields
         words, view = row_of.text, row_of.widget
@@ -83,14 +122,17 @@ class _PaleRemarks(QStyledItemDelegate):
 
 
 class _Columns(QListView):
-    """A list in as many columns as fit, which scrolls, or has its whole height."""
+    """A list in as many columns as fit under each heading. It scrolls by whole lines, or has its whole height."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme, self._is_whole = theme, False
+        self._rows = _Rows(theme, self)
+        self.setItemDelegate(self._rows)
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(True)
         self.setResizeMode(QListView.ResizeMode.Adjust)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerItem)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMinimumWidth(theme.px(COLUMN))
 
@@ -115,23 +157,36 @@ class _Columns(QListView):
 
     def whole_height(self) -> int:
         """Its height in pixels with the present columns, if it does not scroll."""
-        columns, height = self._grid()
-        return math.ceil(self.model().rowCount() / columns) * height + 2 * self.frameWidth()
+        return self._lines() * self._line_height() + self._edges()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit()
 
     def fit(self) -> None:
-        """Share the width among the columns."""
-        columns, height = self._grid()
-        self.setGridSize(QSize(self._room() // columns, height))
+        """Share the width among the columns, and show no line that is cut through."""
+        columns = max(1, self._room() // self._theme.px(COLUMN))
+        if (columns, self._room() // columns) != (self._rows.columns, self._rows.column_width):
+            self._rows.columns, self._rows.column_width = columns, self._room() // columns
+            self.scheduleDelayedItemsLayout()
+        self.setViewportMargins(0, 0, 0, max(0, self.height() - self._edges()) % self._line_height())
         self.setMinimumHeight(max(self._theme.px(LEAST), self.whole_height() if self._is_whole else 0))
         self.updateGeometry()
 
-    def _grid(self) -> tuple[int, int]:
-        """How many columns there are, and the height of a line in pixels."""
-        return max(1, self._room() // self._theme.px(COLUMN)), max(1, self.sizeHintForRow(0))
+    def _lines(self) -> int:
+        """How many lines the headings and the columns below them take."""
+        lines, used = 0, self._rows.columns
+        for place in range(self.model().rowCount()):
+            columns = self.sizeHintForIndex(self.model().index(place, 0)).width() // max(1, self._rows.column_width)
+            lines, used = (lines + 1, columns) if used + columns > self._rows.columns else (lines, used + columns)
+        return lines
+
+    def _line_height(self) -> int:
+        return max(1, self.sizeHintForRow(0))
+
+    def _edges(self) -> int:
+        """The height in pixels of what surrounds the lines."""
+        return 2 * self.frameWidth()
 
     def _room(self) -> int:
         """The width in pixels within which Qt wraps: beside a scroll bar that may be needed."""
@@ -181,7 +236,6 @@ class SpecialtyChoice(QWidget):
         self._list.setFont(self._theme.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._list.setItemDelegate(_PaleRemarks(self._theme, self._list))
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
         self._model.dataChanged.connect(self._show_ticked_question)
 
@@ -194,27 +248,33 @@ class SpecialtyChoice(QWidget):
         return self.sizeHint().height() + max(0, self._list.whole_height() - self._list.minimumHeight())
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
-        """Fill the list if the offers changed, in the order of the alphabet."""
+        """Fill the list if the offers changed: by topic, and within one in the order of the alphabet."""
         if offers == self._offers:
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda each: tr(each.title).casefold()):
-            item = QStandardItem(self._offer_words(offer))
-            item.setData(f"{item.text()} {tr(offer.topic)}", SEARCH_ROLE)
-            item.setCheckable(True)
-            item.setData(offer, OFFER)
-            self._model.appendRow(item)
+        for topic, group in groupby(sorted(offers, key=_place), key=lambda offer: offer.topic):
+            items = [self._item(offer) for offer in group]
+            heading = QStandardItem(_topic_words(topic))
+            heading.setFlags(Qt.ItemFlag.NoItemFlags)
+            heading.setData("\n".join(item.data(SEARCH_ROLE) for item in items), SEARCH_ROLE)  # found with any of its rows
+            for item in (heading, *items):
+                self._model.appendRow(item)
         self._list.setCurrentIndex(self._filtered.index(self._first_easy(), 0))
         self._list.fit()
         self.changed.emit()
 
+    def _item(self, offer: SpecialtyOffer) -> QStandardItem:
+        item = QStandardItem(self._offer_words(offer))
+        item.setData(f"{item.text()} {_topic_words(offer.topic)}", SEARCH_ROLE)
+        item.setCheckable(True)
+        item.setData(offer, OFFER)
+        return item
+
     def _first_easy(self) -> int:
         """The row of the first specialty with easy questions: its question is what a person sees first."""
-        rows = (
-            place for place in range(self._filtered.rowCount()) if "easy" in self._filtered.index(place, 0).data(OFFER).samples
-        )
-        return next(rows, 0)
+        offers = ((place, self._filtered.index(place, 0).data(OFFER)) for place in range(self._filtered.rowCount()))
+        return next((place for place, offer in offers if offer is not None and "easy" in offer.samples), 0)
 
     def chosen(self) -> list[SpecialtyOffer]:
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
@@ -251,7 +311,9 @@ class SpecialtyChoice(QWidget):
         return level == (LEVELS + LEVELS[:1])[self._level.index]
 
     def _items(self) -> list[QStandardItem]:
-        return [self._model.item(i) for i in range(self._model.rowCount())]
+        """The specialties, without the headings above them."""
+        items = (self._model.item(i) for i in range(self._model.rowCount()))
+        return [item for item in items if item.data(OFFER) is not None]
 
     def _show_ticked_question(self, place: QModelIndex, _last: QModelIndex, roles: list[int]) -> None:
         """Show the question of a specialty when its box is ticked, as the click does not select the row."""
