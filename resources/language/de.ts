@@ -150,8 +150,8 @@
 <message><source>%1 was found</source><translation>%1 wurde gefunden</translation></message>
 <message><source>%1 was not chosen</source><translation>%1 wurde nicht gewählt</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1 wurde noch nicht umgewandelt.</translation></message>
-<message><source>%1 was right first</source><translation>%1 lag zuerst richtig</translation></message>
-<message><source>%1 was right first.</source><translation>%1 lag zuerst richtig.</translation></message>
+<message><source>%1 was right first</source><translation>%1 löste es zuerst</translation></message>
+<message><source>%1 was right first.</source><translation>%1 löste es zuerst.</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
 <message><source>%1%</source><translation>%1 %</translation></message>
@@ -169,7 +169,7 @@
 <message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Auf %1, Port %2, lässt sich nicht lauschen: %3.</translation></message>
 <message><source>%1, question %2</source><translation>%1, Frage %2</translation></message>
-<message><source>%1: %2 was right first</source><translation>%1: %2 lag zuerst richtig</translation></message>
+<message><source>%1: %2 was right first</source><translation>%1: %2 löste es zuerst</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: %n Datei entfernt, %2</numerusform><numerusform>%1: %n Dateien entfernt, %2</numerusform></translation></message>
 <message><source>%1: a question, %2</source><translation>%1: eine Frage, %2</translation></message>
 <message><source>%1: from %2 to %3</source><translation>%1: von %2 bis %3</translation></message>
@@ -509,7 +509,7 @@
 <message><source>Choose another name: nothing is overwritten.</source><translation>Wähle einen anderen Namen: Nichts wird überschrieben.</translation></message>
 <message><source>Choose another on the page Models.</source><translation>Wähle ein anderes auf der Seite Modelle.</translation></message>
 <message><source>Choose another one first.</source><translation>Wähle zuerst ein anderes.</translation></message>
-<message><source>Choose another one in Settings, or mend the file.</source><translation>Wähle etwas anderes in den Einstellungen, oder bessere die Datei aus.</translation></message>
+<message><source>Choose another one in Settings, or mend the file.</source><translation>Wähle etwas anderes in den Optionen, oder bessere die Datei aus.</translation></message>
 <message><source>Choose another place.</source><translation>Wähle einen anderen Ort.</translation></message>
 <message><source>Choose another revision of it.</source><translation>Wähle eine andere Revision davon.</translation></message>
 <message><source>Choose another web.port, or 0: none.</source><translation>Wähle einen anderen web.port, oder 0: keinen.</translation></message>
@@ -823,7 +823,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Wenn du sie gemessen hast. Sonst schätzt Waggle sie, wie unter „Du“ gezeigt.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
-<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>In %1 von %2 Fachgebieten lag ein Peer zuerst richtig. Vielleicht hätte es dein Modell auch allein geschafft.</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>In %1 von %2 Fachgebieten antwortete ein Peer zuerst richtig. Vielleicht hätte es dein Modell auch allein geschafft.</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -912,12 +912,13 @@
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
 <message><source>It never trains on these questions.</source><translation>Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
+<message><source>It pauses once it has used %1 in a day.</source><translation>Es pausiert, sobald es an einem Tag %1 verbraucht hat.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
-<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nimmt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
+<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nutzt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
@@ -928,7 +929,6 @@
 <message><source>It tries</source><translation>Es probiert</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Er benutzt reasoning-gym %1, dieses Waggle %2.</translation></message>
-<message><source>It waits once a day took %1.</source><translation>Es wartet, sobald ein Tag %1 gebraucht hat.</translation></message>
 <message><source>It was another one.</source><translation>Es war eine andere.</translation></message>
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Er wurde gerade erst eingesteckt.</translation></message>
@@ -1136,7 +1136,6 @@
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
 <message><source>Never connects directly; uses the gateways under Connection details.</source><translation>Verbindet sich nie direkt, sondern über die Gateways unter „Verbindung im Einzelnen“.</translation></message>
-<message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>New questions</source><translation>Neue Fragen</translation></message>
@@ -1246,12 +1245,12 @@
 <message><source>Number</source><translation>Zahl</translation></message>
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>Offered</source><translation>Angebot</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
-<message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Bei %1 neuen Fragen lagen die Kopien, die teilen, %2-mal richtig, die anderen %3-mal.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
@@ -1269,7 +1268,7 @@
 <message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Nur ein Programm kennt die Antworten auf diese Fragen, darum konnte niemand sie gegenprüfen.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
-<message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
+<message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Optionen.</translation></message>
 <message><source>Open QR picture</source><translation>QR-Bild öffnen</translation></message>
 <message><source>Open Waggle</source><translation>Waggle öffnen</translation></message>
 <message><source>Open a file or picture</source><translation>Datei oder Bild öffnen</translation></message>
@@ -1493,7 +1492,7 @@
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
 <message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
 <message><source>See the steps of a round</source><translation>Schritte einer Runde ansehen</translation></message>
-<message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
+<message><source>See what Waggle keeps on this computer, and choose what to remove.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und wähle, was entfernt wird.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
 <message><source>See who was first</source><translation>Wer war zuerst?</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
@@ -1514,6 +1513,7 @@
 <message><source>Set model.training to lora.</source><translation>Setze model.training auf lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Setze swarm.lan auf false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Stelle die Uhr nach dem Netz: Antworten, die zu alt oder zu neu scheinen, lehnen andere ab.</translation></message>
+<message><source>Set your own watts, a price and a daily limit in Settings.</source><translation>Eigene Watt, einen Preis und eine Grenze pro Tag wählst du in den Optionen.</translation></message>
 <message><source>Sets the processors below and the conditions under When.</source><translation>Legt die Prozessoren hier und die Bedingungen unter Wann fest.</translation></message>
 <message><source>Settings</source><translation>Optionen</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Einstellungen der Befehlszeile wurden ausgelassen: Die Engine läuft schon.</translation></message>
@@ -2229,7 +2229,7 @@
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
-<message><source>What you would share, and what never leaves this computer</source><translation>Was du teilen würdest und was diesen Computer nie verlässt</translation></message>
+<message><source>What you would share, and what stays on this computer</source><translation>Was du teilen würdest und was auf diesem Computer bleibt</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Was dein Computer beiträgt, wird hier ab seiner ersten Runde gezählt.</translation></message>
@@ -2396,7 +2396,6 @@
 <message><source>Your own answer, shared and labelled as human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
 <message><source>Your own answers</source><translation>Deine eigenen Antworten</translation></message>
 <message><source>Your own model is not affected.</source><translation>Dein eigenes Modell ist nicht betroffen.</translation></message>
-<message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Eigene Watt, einen Preis und ein Tagesbudget wählst du in den Optionen.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Dein echter Name und deine E-Mail-Adresse</translation></message>
 <message><source>Your rules</source><translation>Deine Regeln</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Deine Regeln warten bis %1.</translation></message>
@@ -2416,7 +2415,7 @@
 <message><source>a message has no %1 that is a text</source><translation>eine Nachricht hat kein %1, das Text ist</translation></message>
 <message><source>a part of its path is no folder</source><translation>ein Teil des Pfades ist kein Ordner</translation></message>
 <message><source>a peer</source><translation>einem Peer</translation></message>
-<message><source>a peer was right first</source><translation>ein Peer lag zuerst richtig</translation></message>
+<message><source>a peer was right first</source><translation>ein Peer löste es zuerst</translation></message>
 <message><source>a peer's example, coming in</source><translation>Beispiel eines Peers</translation></message>
 <message><source>a question twice</source><translation>eine Frage doppelt</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
@@ -2644,7 +2643,7 @@
 <message><source>right, but not marked</source><translation>richtig, aber nicht markiert</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
-<message><source>round %1, %2 was right first</source><translation>Runde %1, %2 lag zuerst richtig</translation></message>
+<message><source>round %1, %2 was right first</source><translation>Runde %1, %2 löste es zuerst</translation></message>
 <message><source>round %1, found by itself</source><translation>Runde %1, selbst gefunden</translation></message>
 <message><source>runs %1, which is newer: update this Waggle to train with it</source><translation>Bei ihm läuft %1, das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren</translation></message>
 <message><source>runs %1, which is older: it must be updated to train with this one</source><translation>Bei ihm läuft %1, das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren</translation></message>
@@ -2695,7 +2694,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer lag zuerst richtig</translation></message>
+<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer löste es zuerst</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

@@ -721,10 +721,10 @@
 <message><source>First steps</source><translation>First steps</translation></message>
 <message><source>First steps, suited to %1</source><translation>First steps, odpowiedni dla %1</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
-<message><source>Fits</source><translation>Pasuje</translation></message>
-<message><source>Fits as an adapter</source><translation>Pasuje jako adapter</translation></message>
-<message><source>Fits, saving memory</source><translation>Pasuje, oszczędnie</translation></message>
-<message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę około %1 odpowiedzi lub więcej, pamięć: %2 z %3 GB.</translation></message>
+<message><source>Fits</source><translation>Mieści się</translation></message>
+<message><source>Fits as an adapter</source><translation>Mieści się jako adapter</translation></message>
+<message><source>Fits, saving memory</source><translation>Mieści się, oszczędnie</translation></message>
+<message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Mieści się: na godzinę około %1 odpowiedzi lub więcej, pamięć: %2 z %3 GB.</translation></message>
 <message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; do tego czasu trenujesz bez innych.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
@@ -823,7 +823,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Jeśli znasz je z pomiaru. Inaczej Waggle je szacuje, jak widać w części „Ty”.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
-<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>W %1 z %2 dziedzin pierwszy dobrze odpowiedział peer. Być może Twój model doszedłby do tego też sam.</translation></message>
+<message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>W %1 z %2 specjalności pierwszy dobrze odpowiedział peer. Być może Twój model doszedłby do tego też sam.</translation></message>
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -912,6 +912,7 @@
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It never trains on these questions.</source><translation>Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
+<message><source>It pauses once it has used %1 in a day.</source><translation>Robi przerwę, gdy w ciągu dnia zużyje %1.</translation></message>
 <message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
@@ -928,7 +929,6 @@
 <message><source>It tries</source><translation>Próbuje</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Zajmuje jeden rdzeń z niskim priorytetem; Twój trening trwa.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Używa reasoning-gym %1, a to Waggle %2.</translation></message>
-<message><source>It waits once a day took %1.</source><translation>Czeka, gdy w ciągu dnia zużyje %1.</translation></message>
 <message><source>It was another one.</source><translation>To była inna.</translation></message>
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
@@ -1136,7 +1136,6 @@
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never connects directly; uses the gateways under Connection details.</source><translation>Nigdy nie łączy się bezpośrednio; używa bram podanych w „Szczegółach połączenia”.</translation></message>
-<message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>New questions</source><translation>Nowe pytania</translation></message>
@@ -1246,17 +1245,17 @@
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
+<message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Na %1 nowych pytań razem odpowiedziały dobrze na %2, osobno na %3.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>Offered</source><translation>Oferta</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
-<message><source>On %1 new questions, the copies that share were right %2 times, the others %3 times.</source><translation>Na %1 nowych pytań kopie, które się dzielą, odpowiedziały dobrze %2 razy, a pozostałe %3 razy.</translation></message>
 <message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
-<message><source>Once for each specialty.</source><translation>Raz na każdą dziedzinę.</translation></message>
+<message><source>Once for each specialty.</source><translation>Raz na każdą specjalność.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
@@ -1493,7 +1492,7 @@
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
 <message><source>See the race</source><translation>Zobacz wyścig</translation></message>
 <message><source>See the steps of a round</source><translation>Zobacz kroki rundy</translation></message>
-<message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
+<message><source>See what Waggle keeps on this computer, and choose what to remove.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i wybierz, co usunąć.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
 <message><source>See who was first</source><translation>Kto był pierwszy?</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
@@ -1514,6 +1513,7 @@
 <message><source>Set model.training to lora.</source><translation>Ustaw model.training na lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Ustaw swarm.lan na false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Ustaw zegar według sieci: odpowiedzi, które wydają się za stare lub za nowe, inni odrzucają.</translation></message>
+<message><source>Set your own watts, a price and a daily limit in Settings.</source><translation>Własne waty, cenę i dzienny limit ustawisz w Ustawieniach.</translation></message>
 <message><source>Sets the processors below and the conditions under When.</source><translation>Ustala procesory poniżej i warunki w części Kiedy.</translation></message>
 <message><source>Settings</source><translation>Ustawienia</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Ustawienia z wiersza poleceń pominięto: silnik już działa.</translation></message>
@@ -2229,7 +2229,7 @@
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
-<message><source>What you would share, and what never leaves this computer</source><translation>Co będzie udostępniane, a co nigdy nie opuści tego komputera</translation></message>
+<message><source>What you would share, and what stays on this computer</source><translation>Co będzie udostępniane, a co zostaje na tym komputerze</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Wkład Twojego komputera jest tu liczony od pierwszej rundy.</translation></message>
@@ -2396,7 +2396,6 @@
 <message><source>Your own answer, shared and labelled as human. Your model does not learn from it.</source><translation>Twoja własna odpowiedź, udostępniona i oznaczona jako ludzka. Twój model się z niej nie uczy.</translation></message>
 <message><source>Your own answers</source><translation>Twoje własne odpowiedzi</translation></message>
 <message><source>Your own model is not affected.</source><translation>Twój własny model jest nietknięty.</translation></message>
-<message><source>Your own watts, a price and a day's budget are chosen in Settings.</source><translation>Własne waty, cenę i dzienny limit wybierzesz w Ustawieniach.</translation></message>
 <message><source>Your real name and e-mail address</source><translation>Twoje prawdziwe nazwisko i adres e-mail</translation></message>
 <message><source>Your rules</source><translation>Twoje reguły</translation></message>
 <message><source>Your rules wait until %1.</source><translation>Twoje reguły każą czekać do %1.</translation></message>

@@ -51,8 +51,8 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert detail(played(*STORY[:7])).startswith("Round 3 of 4, about 1 s left. ")
     assert detail(played(*STORY)) == "Last test: both swarms answer new questions"
     raced = played(*STORY, WON)
-    assert headline(raced) == "Sharing won, 17% to 2.9%"
-    assert "the copies that share were right 146 times, the others 25 times. 1 first right answer came after" in detail(raced)
+    assert headline(raced) == "Sharing won, 16.9% to 2.9%"
+    assert detail(raced).startswith("Of 864 new questions, sharing got 146 right and alone 25. 1 first right answer came after")
     assert transfer_words(played(*STORY)) == "Copy 2 learned from copy 1: Fractions"
     assert not transfer_words(raced), "what happened on the way is over"
     assert not transfer_words(played(*STORY, RaceFailed(title="There is too little free memory for the race", advice="")))
@@ -63,8 +63,9 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
 @pytest.mark.parametrize(
     ("alone", "sharing", "words"),
     [
-        (25, 146, "Sharing won, 17% to 2.9%"),
-        (146, 25, "This time alone won, 17% to 2.9%"),
+        (25, 146, "Sharing won, 16.9% to 2.9%"),
+        (146, 25, "This time alone won, 16.9% to 2.9%"),
+        (216, 432, "Sharing won, 50% to 25%"),
         (30, 36, "Too close to call: sharing 4.2%, alone 3.5%"),
         (0, 0, "Too close to call: sharing 0%, alone 0%"),
     ],

@@ -91,14 +91,21 @@ def fold(race: Race, message: RaceEvent) -> Race:
             assert_never(message)
 
 
-def recent_score(run: LaneProgress) -> str:
-    """The share in percent; a small one with a decimal, because at first the swarms differ by less than one percent."""
-    share = run.recent_share
-    return "–" if share is None else _share_text(share)
+def recent_scores(race: Race) -> dict[Lane, str]:
+    """The ends of both trends in percent."""
+    return _share_texts({"sharing": race.sharing.recent_share, "alone": race.alone.recent_share})
 
 
-def _share_text(share: float) -> str:
-    return percent(share, 1 if 0 < round(share, 3) < 0.1 else 0)
+def exam_scores(exam: Examined) -> dict[Lane, str]:
+    """The shares of the new questions that the swarms answered correctly."""
+    total = max(1, exam.total)
+    return _share_texts({"sharing": exam.sharing / total, "alone": exam.alone / total})
+
+
+def _share_texts(shares: Mapping[Lane, float | None]) -> dict[Lane, str]:
+    """Both with a decimal if one is small, because at first the swarms differ by less than one percent."""
+    digits = int(any(0 < round(share or 0.0, 3) < 0.1 for share in shares.values()))
+    return {lane: "–" if share is None else percent(share, digits) for lane, share in shares.items()}
 
 
 def headline(race: Race) -> str:
@@ -125,7 +132,8 @@ def headline(race: Race) -> str:
 
 def standing(race: Race) -> str:
     """Which swarm was better in the last rounds."""
-    sharing, alone = recent_score(race.sharing), recent_score(race.alone)
+    scores = recent_scores(race)
+    sharing, alone = scores["sharing"], scores["alone"]
     if sharing == alone:
         return tr("Level so far, at %1").replace("%1", alone)
     leads = (race.sharing.recent_share or 0.0) > (race.alone.recent_share or 0.0)
@@ -136,7 +144,8 @@ def standing(race: Race) -> str:
 def verdict(exam: Examined) -> str:
     """Who won on the held-out questions; the 95% intervals must not overlap."""
     (alone_low, alone_high), (low, high) = interval_of(exam.alone, exam.total), interval_of(exam.sharing, exam.total)
-    sharing, alone = exam_score(exam, "sharing"), exam_score(exam, "alone")
+    scores = exam_scores(exam)
+    sharing, alone = scores["sharing"], scores["alone"]
     if low > alone_high:
         return _scores(tr("Sharing won, %1 to %2"), sharing, alone)
     if alone_low > high:
@@ -146,11 +155,6 @@ def verdict(exam: Examined) -> str:
 
 def _scores(words: str, better: str, other: str) -> str:
     return words.replace("%1", better).replace("%2", other)
-
-
-def exam_score(exam: Examined, lane: Lane) -> str:
-    """The share of the new questions that a swarm answered correctly."""
-    return _share_text((exam.alone if lane == "alone" else exam.sharing) / max(1, exam.total))
 
 
 def detail(race: Race) -> str:
@@ -193,7 +197,7 @@ def _time_words(race: Race) -> str:
 
 
 def _figures(exam: Examined, learned: int) -> str:
-    words = tr("On %1 new questions, the copies that share were right %2 times, the others %3 times.")
+    words = tr("Of %1 new questions, sharing got %2 right and alone %3.")
     words = words.replace("%1", figure(exam.total)).replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
     jumped = plural(
         learned,

@@ -71,7 +71,7 @@ def _cost(settings: Settings, today: float, ever: float) -> str:
 
 def _budget(settings: Settings) -> str:
     most = settings.when.kwh_a_day
-    return tr("It waits once a day took %1.").replace("%1", f"{decimal(most, 2)} kWh") if most else ""
+    return tr("It pauses once it has used %1 in a day.").replace("%1", f"{decimal(most, 2)} kWh") if most else ""
 
 
 class EnergyCard(QFrame):
@@ -84,7 +84,7 @@ class EnergyCard(QFrame):
             text(theme, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
         ]
         head = row(Icon(theme, "bolt", "accent_text", 18), text(theme, tr("Energy"), "heading"), None, gap=8)
-        hint = text(theme, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
+        hint = text(theme, tr("Set your own watts, a price and a daily limit in Settings."), "small", "faint", wrap=True)
         self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
 
     def show_state(self, state: State, date: str) -> None:

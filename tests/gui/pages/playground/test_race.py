@@ -39,12 +39,12 @@ def test_a_race_goes_on_while_one_looks_elsewhere_and_its_end_is_told(
     assert view.race.phase == "running"
     view.take(WON)
     view._show_end("")  # the process ends after its last message
-    words = "Does sharing help? Sharing won, 17% to 2.9%"
+    words = "Does sharing help? Sharing won, 16.9% to 2.9%"
     assert window.status._notice.accessibleName() == words
     assert announcements.count(words) == 1
     window.show_page("playground")
     assert view.isVisible(), "as it was left"
-    assert view._says.text() == "Sharing won, 17% to 2.9%"
+    assert view._says.text() == "Sharing won, 16.9% to 2.9%"
 
 
 def test_where_the_end_is_seen_it_is_only_read_out(
@@ -56,7 +56,7 @@ def test_where_the_end_is_seen_it_is_only_read_out(
     for message in (*STORY[1:], WON):
         view.take(message)
     view._show_end("")
-    assert announcements[-1] == "Does sharing help? Sharing won, 17% to 2.9%"
+    assert announcements[-1] == "Does sharing help? Sharing won, 16.9% to 2.9%"
     assert window.status._notice.isHidden()
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
@@ -15,7 +15,6 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
-HIGHEST, WIDEST = 18.0, 1.9  # pixels from one weekday to the next at most, and how many times that between weeks
 HEAD = 20  # pixels for the months, before text scaling
 SIDE = 38  # pixels for the weekdays, before text scaling
 LEVELS = (0.22, 0.45, 0.7, 1.0)
@@ -70,21 +69,26 @@ class HeatMap(PaintedWidget):
             self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(self._side + WEEKS * 16, self._head + WEEKDAYS * 18)
+        width = self._side + WEEKS * 16
+        return QSize(width, self.heightForWidth(width))
 
-    def _across(self) -> float:
-        """The pixels from one week to the next: as wide as there is room, but not twice as wide as high."""
-        return min(WIDEST * HIGHEST, (self.width() - self._side) / WEEKS)
+    def heightForWidth(self, width: int) -> int:
+        """The height in pixels of seven days that are as high as 53 weeks are wide."""
+        return self._head + round((width - self._side) / WEEKS * WEEKDAYS)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.setFixedHeight(self.heightForWidth(self.width()))
 
     def _step(self) -> float:
-        """The pixels from one weekday to the next."""
-        return min(HIGHEST, self._across())
+        """The pixels from one day to the next, and from one week to the next."""
+        return (self.width() - self._side) / WEEKS
 
     def place_of(self, date: datetime.date) -> QRectF:
         """The rectangle of a day's cell."""
         gone = (date - first_day(self._today)).days
-        across, step = self._across(), self._step()
-        return QRectF(self._side + gone // 7 * across, self._head + gone % 7 * step, across - 3, step - 3)
+        step = self._step()
+        return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._draw_names(painter)
@@ -108,7 +112,7 @@ class HeatMap(PaintedWidget):
             painter.setPen(QPen(self.theme.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             step = self._step()
-            whole = QRectF(self._side - 3, self._head - 3, WEEKS * self._across() + 2, WEEKDAYS * step + 3)
+            whole = QRectF(self._side - 3, self._head - 3, WEEKS * step + 2, WEEKDAYS * step + 3)
             painter.drawRoundedRect(whole, 5, 5)
 
     def _draw_names(self, painter: QPainter) -> None:
@@ -116,7 +120,7 @@ class HeatMap(PaintedWidget):
         painter.setPen(self.theme.colour("text_faint"))
         for row, name in NAMED.items():
             cell = self.place_of(first_day(self._today) + datetime.timedelta(days=row))
-            painter.drawText(QPointF(0, cell.bottom() - 1), tr(name))
+            painter.drawText(QRectF(0, cell.top(), self._side, cell.height()), Qt.AlignmentFlag.AlignVCenter, tr(name))
         metrics, room = QFontMetricsF(self.theme.font("caption")), -1.0
         for week in range(WEEKS):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
@@ -137,7 +141,7 @@ class HeatMap(PaintedWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         step = self._step()
-        week, row = (event.position().x() - self._side) // self._across(), (event.position().y() - self._head) // step
+        week, row = (event.position().x() - self._side) // step, (event.position().y() - self._head) // step
         if 0 <= week < WEEKS and 0 <= row < WEEKDAYS:
             self._select_day(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
 

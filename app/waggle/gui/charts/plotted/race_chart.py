@@ -7,8 +7,9 @@ from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.charts.plotted.chart import LABEL_ROOM, EndLabel, LineChart
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.race_state import LaneProgress, Race, recent_score
+from waggle.gui.state.race_state import Race, recent_scores
 from waggle.gui.theme.theme import Theme
+from waggle.protocol.events_race import Lane
 
 LOWEST_TOP = 0.1
 SKETCHED = 60  # steps of a curve that is only a sketch
@@ -27,7 +28,7 @@ class RaceChart(LineChart):
 
     def show_race(self, race: Race) -> None:
         alone, sharing = race.alone.trend, race.sharing.trend
-        names = _end_name(tr("Sharing"), race, race.sharing), _end_name(tr("Alone"), race, race.alone)
+        names = _end_name(tr("Sharing"), race, "sharing"), _end_name(tr("Alone"), race, "alone")
         widest = max(map(QFontMetricsF(self.theme.font("tag")).horizontalAdvance, names))
         self.room_for_labels = max(LABEL_ROOM, (widest + BESIDE) / self.theme.px(100) * 100)
         self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
@@ -58,6 +59,6 @@ def _sketched(part: float, turn: int) -> float:
     return LOWEST_TOP * (0.95 - 0.8 * math.exp(-2.5 * part) + 0.05 * turn * math.sin(2 * math.pi * part))
 
 
-def _end_name(name: str, race: Race, run: LaneProgress) -> str:
+def _end_name(name: str, race: Race, lane: Lane) -> str:
     """What stands at the end of a line: with its share, until the test of both swarms has said another one."""
-    return f"  {name}" if race.exam else f"  {name}  {recent_score(run)}"
+    return f"  {name}" if race.exam else f"  {name}  {recent_scores(race)[lane]}"

@@ -321,7 +321,7 @@ class HelpPage(Page):
         return as_widget(row((column(text(self.theme, tr("Does sharing help?"), "heading"), about, gap=3), 1), see))
 
     def _goodbye_card(self) -> QFrame:
-        about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+        about = text(self.theme, tr("See what Waggle keeps on this computer, and choose what to remove."), "small", "soft",
                      wrap=True)  # fmt: skip
         see = Button(self.theme, tr("Say goodbye"))
         see.clicked.connect(lambda: self.context.requests.page.emit("you", "goodbye"))

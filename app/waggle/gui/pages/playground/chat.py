@@ -18,7 +18,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import ResponsiveRow
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, menu_button
-from waggle.gui.widgets.layout import card, column, restyle, row, rule
+from waggle.gui.widgets.layout import as_widget, card, column, in_the_middle, restyle, row, rule
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
@@ -28,6 +28,7 @@ from waggle.protocol.state import State
 
 TINY = 10_000_000  # parameters of a model that knows puzzles and little else
 FIRST, SHORT = 3, 60  # messages that are offered to begin with, and characters of each at most
+WIDEST = 1160  # pixels of a conversation at a text size of 100%, so that two short answers stay beside each other
 LINES = 2  # visible while a message is written
 
 
@@ -132,11 +133,12 @@ class ChatView(QWidget):
         self.button.clicked.connect(self._send_or_stop)
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
-        chat_card = card(
+        conversation = as_widget(column(
             self.tools, self._about, self._above, (self._beginning, 1), (self._room, 1), rule(), writing,
             row((self._message, 1), self._tally), gap=10,
-        )  # fmt: skip
-        self.setLayout(column((chat_card, 1)))
+        ))  # fmt: skip
+        conversation.setMaximumWidth(theme.px(WIDEST))
+        self.setLayout(column((card((in_the_middle(conversation), 1)), 1)))
         self._complain("")
         self._draw()
 

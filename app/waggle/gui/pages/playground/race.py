@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.charts.painted.race_grid import ROW, UNKNOWN, RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import figure, plural, tr
-from waggle.gui.state.race_state import Race, detail, exam_score, fold, headline, recent_score, solved_words, transfer_words
+from waggle.gui.state.race_state import Race, detail, exam_scores, fold, headline, recent_scores, solved_words, transfer_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
 from waggle.gui.widgets.controls.buttons import Button
@@ -39,7 +39,7 @@ class HexagonKey(PaintedWidget):
 
 HIGHEST, WIDE_HIGHEST = 0.55, 0.45  # height of curves and lanes as a share of the page's width, and where the page is wide
 LARGE = 1000  # pixels of width from which these hold
-MOST_ROW, WIDE_ROW = 40, 54  # pixels: a row of cells at most, and where the page is wide
+MOST_ROW, WIDE_ROW = 40, 66  # pixels: a row of cells at most, and where the page is wide
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
@@ -71,8 +71,8 @@ class LaneBox(QWidget):
 
     def show_race(self, race: Race) -> None:
         exam = race.exam
-        recent = recent_score(race.progress_of(self._lane)) if race.rounds_played else ""
-        self._figure.setText(exam_score(exam, self._lane) if exam else recent)
+        recent = recent_scores(race)[self._lane] if race.rounds_played else ""
+        self._figure.setText(exam_scores(exam)[self._lane] if exam else recent)
         self._about.say(tr("on new questions") if exam else when_right(race) if recent else "")
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
@@ -119,10 +119,9 @@ class RaceView(QWidget):
         }
         own_find = row(HexagonKey(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(HexagonKey(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
-        lanes = ((box, 100) for box in self._lanes.values())
         self._cells = text(theme, "", "caption", "soft", wrap=True)
         key = column(row(own_find, passed, None, gap=12), self._cells, gap=3)
-        self._side: QFrame = card(*lanes, None, key, gap=12)
+        self._side: QFrame = card((self._lanes["sharing"], 100), None, (self._lanes["alone"], 100), None, key, gap=12)
         self._arena = StretchRow((self._curves, 2), (self._side, 1), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)

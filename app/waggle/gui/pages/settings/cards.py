@@ -16,8 +16,8 @@ from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import column, row, rule, set_visible
 from waggle.gui.widgets.text import set_tip, text
 
-WIDTH = 276  # pixels of the controls beside their words at least: one width in all sections
-SCALED_WIDTH, WIDEST = 228, 300  # pixels before text scaling: at least, for larger text, and at most
+WIDTH = 300  # pixels of the controls beside their words: one width in all sections; with larger text at most as much larger
+SCALED_WIDTH = 228  # pixels before text scaling: at least, for larger text
 HIGH = 4  # rows: about the height of a row that is wide
 
 
@@ -141,7 +141,7 @@ class SectionPane(QWidget):
         aligned = [control for control in controls if control is not None]
         width = max((control.sizeHint().width() for control in aligned), default=0)
         for control in aligned:  # one edge for all of them
-            control.setFixedWidth(min(theme.px(WIDEST), max(WIDTH, theme.px(SCALED_WIDTH), width)))
+            control.setFixedWidth(min(theme.px(WIDTH), max(WIDTH, theme.px(SCALED_WIDTH), width)))
         self._others = above
         self._name = text(theme, tr(section.title), "label", "soft")
         self._name.hide()

@@ -1,4 +1,4 @@
-"""The card Privacy: the last ten messages that left this computer, verbatim, and what never leaves it."""
+"""The card Privacy: the last ten messages that left this computer, verbatim, and what stays on it."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPlainTextEdit
@@ -41,7 +41,7 @@ class PrivacyCard(QFrame):
         self._messages.setTabChangesFocus(True)
         self._messages.setFixedHeight(theme.px(280))
         self._messages.hide()
-        facts = ((tr("Shared with the swarm"), tr(SHARED)), (tr("Never leaves this computer"), tr(STAYS)))
+        facts = ((tr("Shared with the swarm"), tr(SHARED)), (tr("Stays on this computer"), tr(STAYS)))
         titled = (column(text(theme, title, "strong"), text(theme, words, "small", "soft", wrap=True), None, gap=2)
                   for title, words in facts)  # fmt: skip
         about = EvenRow(*map(as_widget, titled))

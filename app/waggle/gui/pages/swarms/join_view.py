@@ -74,7 +74,7 @@ class JoinView(QStackedWidget):
         self._message = text(theme, "", "small", "bad", wrap=True)
         preview = (
             ("learn", tr("What the swarm trains on, with an example")),
-            ("shield", tr("What you would share, and what never leaves this computer")),
+            ("shield", tr("What you would share, and what stays on this computer")),
             ("peers", tr("How many computers are there now")),
         )
         facts = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QImageWriter, QKeyEvent
-from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
+from PySide6.QtWidgets import QHeaderView, QSizePolicy, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.painted.heat_map import HeatMap
@@ -79,7 +79,8 @@ class YouPage(Page):
         self._ahas_box = column(gap=8)
         self._low = EvenRow(self._aha_card(), self._me_card())
         self._energy = EnergyCard(theme)
-        self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
+        self._foot = EvenRow(self._energy, self._leave_card())
+        self._body = column(self._top, self._calendar_card(), self._low, self._foot, None)
         self._views = QStackedWidget()
         self._area, self._alone = ScrollArea(self._body), column(self._identity, None)
         self._last = ScrollArea(column(self._goodbye, None))
@@ -96,7 +97,7 @@ class YouPage(Page):
         self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
         self._body.setSpacing(gap)
-        for folding in (*self._pairs, self._top, self._low):
+        for folding in (*self._pairs, self._top, self._low, self._foot):
             folding.set_gap(gap)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -221,7 +222,8 @@ class YouPage(Page):
         calendar = as_widget(column(self._map, self._day, None, gap=6))
         stack.addWidget(calendar)
         stack.addWidget(table)
-        stack.setFixedHeight(calendar.sizeHint().height())
+        table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)  # it has the height of the calendar
+        stack.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._as_table.toggled.connect(lambda on: stack.setCurrentIndex(int(on)))
         self._as_table.toggled.connect(
             lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
@@ -235,11 +237,11 @@ class YouPage(Page):
 
     def _leave_card(self) -> QWidget:
         theme = self.theme
-        about = text(theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+        about = text(theme, tr("See what Waggle keeps on this computer, and choose what to remove."), "small", "soft",
                      wrap=True)  # fmt: skip
         see = Button(theme, tr("Say goodbye"), small=True)
         see.clicked.connect(self.show_goodbye)
-        leaving_card = card(row((column(text(theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        leaving_card = card(text(theme, tr("Leaving?"), "heading"), about, None, row(see, None), gap=4)
         if self._home is None:
             leaving_card.hide()
         return leaving_card
