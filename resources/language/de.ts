@@ -412,7 +412,7 @@
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Bei deinem Preis von %1 je kWh sind das heute %2 und insgesamt %3.</translation></message>
 <message><source>Aug</source><translation>Aug</translation></message>
 <message><source>Automatic</source><translation>Automatisch</translation></message>
-<message><source>Automatic: Waggle tries each form once and keeps the one that gives the most readable answers.</source><translation>Automatisch: Waggle probiert jede Form einmal und behält die mit den meisten lesbaren Antworten.</translation></message>
+<message><source>Automatic tries each form once and keeps the one with the most readable answers.</source><translation>„Automatisch“ probiert jede Form einmal und behält die mit den meisten lesbaren Antworten.</translation></message>
 <message><source>Back</source><translation>Zurück</translation></message>
 <message><source>Back up</source><translation>Sichern</translation></message>
 <message><source>Back up your identity</source><translation>Identität sichern</translation></message>

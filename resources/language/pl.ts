@@ -412,7 +412,7 @@
 <message><source>At your price of %1 for a kWh that is %2 today and %3 in all.</source><translation>Przy Twojej cenie %1 za kWh to dziś %2, a łącznie %3.</translation></message>
 <message><source>Aug</source><translation>sie</translation></message>
 <message><source>Automatic</source><translation>Automatycznie</translation></message>
-<message><source>Automatic: Waggle tries each form once and keeps the one that gives the most readable answers.</source><translation>Automatycznie: Waggle próbuje raz każdej formy i zostaje przy tej, która daje najwięcej czytelnych odpowiedzi.</translation></message>
+<message><source>Automatic tries each form once and keeps the one with the most readable answers.</source><translation>„Automatycznie” próbuje raz każdej formy i zostaje przy tej, która daje najwięcej czytelnych odpowiedzi.</translation></message>
 <message><source>Back</source><translation>Wstecz</translation></message>
 <message><source>Back up</source><translation>Utwórz kopię</translation></message>
 <message><source>Back up your identity</source><translation>Utwórz kopię swojej tożsamości</translation></message>

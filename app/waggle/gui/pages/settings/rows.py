@@ -262,7 +262,7 @@ LEARNING = Section("learning", later("Learning and tests"), (
     )),
     Group(later("How it answers"), (
         Setting("model.prompt_form", later("Form of the question"),
-            later("Automatic: Waggle tries each form once and keeps the one that gives the most readable answers."),
+            later("Automatic tries each form once and keeps the one with the most readable answers."),
             Options((("auto", later("Automatic")), ("plain", later("The question alone")),
                      ("example", later("After an example")), ("example_opened", later("After an example, answer begun")),
                      ("chat", later("In a chat")), ("chat_example", later("In a chat, after an example")),

@@ -53,7 +53,7 @@ class SwarmsPage(Page):
         self._new.clicked.connect(lambda: self.show_form())
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(lambda: self.show_part("invite"))
-        self._alone = Button(theme, tr("Train alone for now"))
+        self._alone = Button(theme, tr("Train alone for now"), icon="you")
         self._alone.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.solo": True})))
         self.join_view = JoinView(theme, context.client)
         self.join_view.opened.connect(lambda: self._turn_to(JOIN))

@@ -83,7 +83,7 @@ class SwarmList(QWidget):
             self._cards.addWidget(card(text(self._theme, _waiting_text(state), "body", "soft", wrap=True)))
         else:
             grid = CardGrid(self._theme.px(LEAST), gap)
-            self._cards.addWidget(SkeletonCard(self._theme, lines=6))
+            self._cards.addWidget(SkeletonCard(self._theme, lines=8))
             grid.show_cards([SkeletonCard(self._theme, lines=4) for _ in range(COMING)])
             self._cards.addWidget(grid)
 
