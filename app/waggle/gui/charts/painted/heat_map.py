@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
@@ -57,9 +57,10 @@ class HeatMap(PaintedWidget):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         self._head, self._side = theme.px(HEAD), theme.px(SIDE)
-        self.setFixedHeight(self.sizeHint().height())
         theme.changed.connect(self.update)
 
     def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
@@ -76,10 +77,6 @@ class HeatMap(PaintedWidget):
         """The height in pixels of seven days that are as high as 53 weeks are wide."""
         return self._head + round((width - self._side) / WEEKS * WEEKDAYS)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.setFixedHeight(self.heightForWidth(self.width()))
-
     def _step(self) -> float:
         """The pixels from one day to the next, and from one week to the next."""
         return (self.width() - self._side) / WEEKS
@@ -93,21 +90,25 @@ class HeatMap(PaintedWidget):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._draw_names(painter)
         most = max((day.answers for day in self._days.values()), default=0)
-        date, ink = first_day(self._today), self.theme.colour("accent_line")
-        while date <= self._today:
-            day = self._days.get(date)
-            cell = self.place_of(date)
-            shade = level(day.answers, most) if day else 0
-            colour = QColor(ink)
-            colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
-            painter.setPen(QPen(self.theme.colour("edge" if shade else "grid"), 1))
-            painter.setBrush(colour if shade else self.theme.colour("grid"))
-            painter.drawRoundedRect(cell, 3, 3)
-            if date == self._at:
-                painter.setPen(QPen(self.theme.colour("focus"), 2))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRoundedRect(cell.adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
-            date += datetime.timedelta(days=1)
+        first = first_day(self._today)
+        dates = [first + datetime.timedelta(days=gone) for gone in range((self._today - first).days + 1)]
+        painter.setPen(QPen(self.theme.colour("grid"), 1))
+        painter.setBrush(self.theme.colour("grid"))
+        shades = {date: level(day.answers, most) for date, day in self._days.items()}
+        for date in dates:
+            if not shades.get(date):
+                painter.drawRoundedRect(self.place_of(date), 3, 3)
+        painter.setPen(QPen(self.theme.colour("edge"), 1))
+        for date in dates:
+            if shade := shades.get(date):
+                colour = QColor(self.theme.colour("accent_line"))
+                colour.setAlphaF(LEVELS[shade - 1])
+                painter.setBrush(colour)
+                painter.drawRoundedRect(self.place_of(date), 3, 3)
+        if self._at is not None:
+            painter.setPen(QPen(self.theme.colour("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(self.place_of(self._at).adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
         if self.hasFocus():
             painter.setPen(QPen(self.theme.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)

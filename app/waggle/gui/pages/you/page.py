@@ -223,7 +223,6 @@ class YouPage(Page):
         stack.addWidget(calendar)
         stack.addWidget(table)
         table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)  # it has the height of the calendar
-        stack.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._as_table.toggled.connect(lambda on: stack.setCurrentIndex(int(on)))
         self._as_table.toggled.connect(
             lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
