@@ -25,6 +25,18 @@ def hexagon(x: float, y: float, radius: float) -> QPolygonF:
     return QPolygonF([QPointF(x + radius * across, y + radius * down) for across, down in CORNERS])
 
 
+def words_in_lines(metrics: QFontMetricsF, words: str, room: float, most: int) -> list[str]:
+    """Words in up to so many lines of `room` pixels, broken at spaces; a long word, and the last line, may be longer."""
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if metrics.horizontalAdvance(longer) <= room or not lines[-1] or len(lines) == most:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def seven_cells(identity: str) -> tuple[int, ...]:
     """Seven bits (which cells are lit) and the index of a hue, from the digest of an identity."""
     digest = hashlib.sha256(identity.encode("utf-8", "replace")).digest()

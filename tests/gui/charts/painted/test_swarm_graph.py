@@ -329,3 +329,16 @@ def test_those_of_most_use_choose_first_where_their_names_stand_and_the_muted_an
     peers[3] = replace(peers[3], connection="gone")
     placed = sorted(most_active_peers(peers, NOW), key=lambda peer: peer.place)
     assert [peer.name for peer in placed] == ["Peer 2", "Peer 1", "Peer 0", "Peer 4", "Peer 3"]
+
+
+@pytest.mark.parametrize(("width", "lines"), [(900, 1), (352, 3)])
+def test_a_long_name_stands_in_lines_where_it_has_no_room_in_one(
+    theme: Theme, picture: Counted, qtbot: QtBot, width: int, lines: int
+) -> None:
+    long = replace(OTTER, name="Immeasurably Thoughtful Hippopotamus")
+    picture.resize(width, 250)
+    picture.show_state(state_of(ready(), events.PeerChanged(peer=long, at=NOW)), NOW)
+    qtbot.waitUntil(lambda: [node.peer.name for node in picture._around] == [long.name])
+    ((box, words),) = picture.name_places(QFontMetricsF(theme.font("caption"))).values()
+    assert words.split("\n") == ([long.name] if lines == 1 else long.name.split())
+    assert QRectF(picture.rect()).contains(box)

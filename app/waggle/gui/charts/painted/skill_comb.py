@@ -11,7 +11,7 @@ from waggle.gui.charts.painted.painted_chart import PaintedChart
 from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.state.story.learning_story import Skill
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import hexagon
+from waggle.gui.widgets.drawing import hexagon, words_in_lines
 from waggle.gui.widgets.typeset.typeset_lines import scaled
 
 CellSize = Literal["low", "usual", "wide", "vast"]
@@ -127,8 +127,8 @@ class SkillComb(PaintedChart):
 
     def _write(self, painter: QPainter, skill: Skill, middle: QPointF, radius: float) -> None:
         centred = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
-        figure_words = percent(skill.share) if skill.total else "–"
         named = len(self._skills) <= NAMED
+        figure_words = percent(skill.share) if skill.total else "" if named else "–"
         painter.setFont(self.theme.font("heading" if named else "tag"))
         painter.setPen(self.theme.colour("text" if skill.total else "text_faint"))
         metrics = QFontMetricsF(painter.font())
@@ -140,12 +140,13 @@ class SkillComb(PaintedChart):
         font = fitting(self.theme.font("caption"), tr(one_line(skill.title)), airy)
         small = QFontMetricsF(font)
         lines = name_lines(small, tr(one_line(skill.title)), airy, room)
-        height = metrics.height() + len(lines) * small.height() * 0.92
+        above = metrics.height() if figure_words else 0
+        height = above + len(lines) * small.height() * 0.92
         y = middle.y() - height / 2
         painter.drawText(QRectF(middle.x() - room / 2, y, room, metrics.height()), centred, figure_words)
         painter.setFont(font)
         painter.setPen(self.theme.colour("text_soft"))
-        y += metrics.height()
+        y += above
         for line in lines:
             painter.drawText(QRectF(middle.x() - room / 2 - 2, y, room + 4, small.height()), centred, line)
             y += small.height() * 0.92
@@ -167,11 +168,5 @@ def fitting(font: QFont, name: str, room: float) -> QFont:
 
 def name_lines(metrics: QFontMetricsF, name: str, room: float, most: float) -> list[str]:
     """A name in at most LINES lines, broken at spaces so that each has room, and elided at the width `most`."""
-    lines = [""]
-    for word in name.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if metrics.horizontalAdvance(longer) <= room or not lines[-1] or len(lines) == LINES:
-            lines[-1] = longer
-        else:
-            lines.append(word)
+    lines = words_in_lines(metrics, name, room, LINES)
     return [metrics.elidedText(line, Qt.TextElideMode.ElideRight, most) for line in lines]

@@ -25,7 +25,7 @@ from waggle.gui.charts.painted.swarm_graph_layout import (
     place_peers,
     point_on_edge,
 )
-from waggle.gui.charts.painted.swarm_graph_names import NamePlace, NamePlacer, ground_of
+from waggle.gui.charts.painted.swarm_graph_names import NamePlace, NamePlacer, ground_of, side_of
 from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
@@ -245,11 +245,11 @@ class SwarmGraph(PaintedChart):
         """Draw each name that fits, and always that of the selected peer."""
         font = self.theme.font("caption")
         painter.setFont(font)
-        faded = {node.peer.id for node in self._around if self._is_faded(node)}
+        nodes = {node.peer.id: node for node in self._around}
         for peer, (box, words) in self.name_places(QFontMetricsF(font)).items():
             painter.fillRect(ground_of(box), self.theme.colour("surface"))
-            painter.setPen(self.theme.colour("text_faint" if peer in faded else "text_soft"))
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
+            painter.setPen(self.theme.colour("text_faint" if self._is_faded(nodes[peer]) else "text_soft"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | side_of(box, nodes[peer]), words)
 
     def name_places(self, metrics: QFontMetricsF) -> dict[str, NamePlace]:
         """Where names are drawn, by peer id."""

@@ -1,16 +1,17 @@
 """Where names stand in the swarm graph: clear of avatars and of each other, and of edges where that is possible. No painting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.charts.painted.swarm_graph_layout import AROUND, MINE, NAME_ROOM, PlacedPeer
+from waggle.gui.widgets.drawing import words_in_lines
 
-WHOLE_NAME = 260  # pixels of a name where there is room
+WHOLE_NAME, LINES = 260, 3  # pixels of a name where there is room, and lines of it where there is less
 SHIFTED = 8  # pixels that a name above or below an avatar reaches beyond its middle, where it stands aside
 
-NamePlace = tuple[QRectF, str]  # the room of a name, and as much of it as is drawn
+NamePlace = tuple[QRectF, str]  # the room of a name, and the lines of it that are drawn
 
 
 class NamePlacer:
@@ -42,11 +43,7 @@ class NamePlacer:
         """Where the name of a peer fits, and as much of it as fits; None: nowhere."""
         others = [box for peer, box in self._avatars if peer != node.peer.id]
         others += [ground_of(box) for box, _ in placed.values()]
-        beside = self._room_beside(node)
-        for room in (min(WHOLE_NAME, beside), min(NAME_ROOM, beside)):  # a name is cut only where all of it has no room
-            words = self._cut(node, room)
-            if words != node.peer.name and room < NAME_ROOM:
-                continue  # the beginning of a name says little
+        for words in self._forms(node):
             first_free = None
             for box in self._boxes(node, words):
                 ground = ground_of(box)
@@ -58,6 +55,24 @@ class NamePlacer:
             if first_free is not None:
                 return first_free, words
         return None
+
+    def _forms(self, node: PlacedPeer) -> Iterator[str]:
+        """What may be drawn of a name: all of it in one line or in several, and only where that has no room, its beginning."""
+        name, beside = node.peer.name, self._room_beside(node)
+        room = min(WHOLE_NAME, beside)
+        if self._cut(node, room) == name:
+            yield name
+        elif words := self._in_lines(name, room):
+            yield words
+        for less in (room, min(NAME_ROOM, beside)):
+            words = self._cut(node, less)
+            if words != name and less >= NAME_ROOM:  # the beginning of a name says little
+                yield words
+
+    def _in_lines(self, name: str, room: float) -> str:
+        """The name in up to LINES lines of this width; empty if one of its words is longer, or all of them are too many."""
+        lines = words_in_lines(self._metrics, name, room, LINES)
+        return "\n".join(lines) if max(map(self._metrics.horizontalAdvance, lines)) <= room else ""
 
     def _any_place(self, node: PlacedPeer) -> NamePlace:
         """Where to draw a name that fits nowhere."""
@@ -80,7 +95,9 @@ class NamePlacer:
 
     def _boxes(self, node: PlacedPeer, words: str) -> list[QRectF]:
         """Where the name of a peer may stand, the best first: on its outer side, above or below it, and on its inner side."""
-        x, y, width, high = node.place.x(), node.place.y(), self._metrics.horizontalAdvance(words) + 2, self._high
+        lines = words.split("\n")
+        x, y, width = node.place.x(), node.place.y(), max(map(self._metrics.horizontalAdvance, lines)) + 2
+        high = self._high + (len(lines) - 1) * self._metrics.lineSpacing()
         sides = [x + 19, x - 17 - width]
         outer, inner = sides if node.right else reversed(sides)
         away = node.radius + 2  # the line around a marked one still is clear of the letters
@@ -96,6 +113,13 @@ class NamePlacer:
     def _room_beside(self, node: PlacedPeer) -> float:
         """Pixels between an avatar and the edge of the picture."""
         return (self._picture.width() - node.place.x() if node.right else node.place.x()) - 22
+
+
+def side_of(box: QRectF, node: PlacedPeer) -> Qt.AlignmentFlag:
+    """On which side the lines of a name begin or end: the one that is nearer to its avatar."""
+    if box.left() >= node.place.x():
+        return Qt.AlignmentFlag.AlignLeft
+    return Qt.AlignmentFlag.AlignRight if box.right() <= node.place.x() else Qt.AlignmentFlag.AlignHCenter
 
 
 def ground_of(box: QRectF) -> QRectF:
