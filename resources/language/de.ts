@@ -2388,6 +2388,7 @@
 <message><source>Your model's answers, and yours, labelled as human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
+<message><source>Your model, round %1</source><translation>Dein Modell, Runde %1</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Deine Netzadresse, an Peers, denen du begegnest</translation></message>

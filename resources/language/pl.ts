@@ -2388,6 +2388,7 @@
 <message><source>Your model's answers, and yours, labelled as human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
+<message><source>Your model, round %1</source><translation>Twój model, runda %1</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Twój adres sieciowy, dla napotkanych peerów</translation></message>

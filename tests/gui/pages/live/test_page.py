@@ -456,3 +456,24 @@ def test_after_a_failure_the_reason_stands_where_questions_would(window_told: Te
     when = window.pages.of(LivePage).nothing.when.text()
     assert when.startswith("This computer may have too little memory for this model. ")
     assert when.endswith(" Questions and answers appear here when training runs again.")
+
+
+def test_a_heading_says_whose_questions_follow_and_of_which_round(swift: Swift, qtbot: QtBot) -> None:
+    def headings() -> list[str]:
+        both = zip(swift.feed._headings, swift.feed._cards, strict=True)
+        visible = [heading.text() if heading.isVisible() else "" for heading, card in both if not card.isHidden()]
+        return [", ".join(words.split(", ")[:2]) for words in visible]  # without the time
+
+    swift.judge()
+    swift.later(SHORTEST_STAY + LINGER)
+    swift.settle(qtbot)
+    assert headings() == ["Your model, round 2", *7 * [""]], "people count from 1"
+    own = swift.feed._cards[0]
+    assert [part.isVisible() for part in (own._face, own._who, own._when)] == 3 * [False]
+    swift.window._store.take(arrived(3, 4))
+    swift.later(SHORTEST_STAY + LINGER)
+    swift.settle(qtbot)
+    assert headings()[:3] == ["From peers", "Your model, round 2", ""]
+    theirs = swift.feed._cards[0]
+    assert (theirs._face.isVisible(), theirs._who.words()) == (True, "Otter")
+    assert theirs._when.words().startswith("round 8")

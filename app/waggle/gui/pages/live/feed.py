@@ -1,12 +1,13 @@
-"""The feed of Live: one card for each question, newest on top."""
+"""The feed of Live: one card for each question, newest on top, below the heading of its round."""
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
-from waggle.gui.i18n.formatting import tr
+from waggle.core.text.round_number import round_number
+from waggle.gui.i18n.formatting import ago, figure, tr
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_area import ScrollArea
@@ -19,15 +20,29 @@ MADE_AT_ONCE, FRAME_MS = 2, 20
 LOW_CARD = 46  # pixels: cards are hardly ever lower
 
 
+def round_of(card: Card) -> int | None:
+    """The round of this node that a card belongs to; None: peers sent it. Consecutive cards of one stand below one heading."""
+    return card.round if card.mine else None
+
+
+def heading_of(card: Card, now: float) -> str:
+    """Whose questions follow, of which round, and how long ago that was."""
+    if not card.mine:
+        return tr("From peers")
+    words, when = tr("Your model, round %1").replace("%1", figure(round_number(card.round))), ago(card.at, now)
+    return words if when == tr("now") else f"{words}, {when}"
+
+
 class Feed(ScrollArea):
-    """At most MOST cards, newest on top; the widgets are reused."""
+    """At most MOST cards, newest on top, with headings; the widgets are reused."""
 
     def __init__(self, theme: Theme) -> None:
         empty_card = card(text(theme, tr("Nothing here for this choice yet."), "body", "soft", wrap=True))
         box = column(empty_card, None, gap=theme.space["base"])
         super().__init__(box)
-        self._theme, self._box, self._empty_card = theme, box, empty_card
+        self._theme, self._box, self._empty_card, self._gap = theme, box, empty_card, theme.space["base"]
         self._cards: list[QuestionCard] = []
+        self._headings: list[QLabel] = []  # one before each card, shown where a round begins
         self._opened: set[str] = set()
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -37,7 +52,10 @@ class Feed(ScrollArea):
         self.setAccessibleName(tr("Questions and answers"))
 
     def set_margins(self, edge: int, gap: int) -> None:
-        self._box.setSpacing(gap)
+        self._box.setSpacing(gap // 2)
+        for number, heading in enumerate(self._headings):
+            heading.setContentsMargins(0, gap // 2 if number else 0, 0, 0)
+        self._gap = gap
         self.set_edges(edge, self._theme.space["page"])
 
     def show_cards(self, cards: Sequence[Card], state: State, now: float) -> None:
@@ -73,12 +91,19 @@ class Feed(ScrollArea):
         for _ in range(min(count, len(cards) - len(self._cards))):
             card_widget = QuestionCard(self._theme, self._opened)
             card_widget.set_columns(self._columns())
+            heading = text(self._theme, "", "label", "soft")
+            heading.setContentsMargins(0, self._gap // 2 if self._cards else 0, 0, 0)
+            for part in (heading, card_widget):
+                self._box.insertWidget(self._box.count() - 1, part)
             self._cards.append(card_widget)
-            self._box.insertWidget(len(self._cards), card_widget)
-        for i, card_widget in enumerate(self._cards):
+            self._headings.append(heading)
+        for i, (heading, card_widget) in enumerate(zip(self._headings, self._cards, strict=True)):
+            begins = i < len(cards) and (not i or round_of(cards[i]) != round_of(cards[i - 1]))
             if i < len(cards):
                 card_widget.show_card(cards[i], state, now)
+                heading.setText(heading_of(cards[i], now))
             card_widget.setVisible(i < len(cards))
+            heading.setVisible(begins)
         if len(self._cards) < len(cards):
             self._later.start(FRAME_MS)
 

@@ -270,6 +270,8 @@ class QuestionCard(QFrame):
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._key.say(one_line(fingerprint(card.origin)))
         self._key.setVisible(not card.mine)
+        for part in (self._face, self._who, self._when):
+            part.setVisible(not card.mine or card.by_hand)  # the heading above says it of the model's own
         self._specialty.say(tr(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         self._question.say(card.question)
