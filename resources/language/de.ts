@@ -242,6 +242,7 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
+<message><source>0 to 1; close answers count in part</source><translation>0 bis 1; fast Richtiges zählt zum Teil</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Füge ein Zugriffstoken dieses Kontos ein, falls du noch keines angegeben hast.</translation></message>
@@ -1049,7 +1050,6 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Senke learning.local, oder erhöhe learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
-<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Je niedriger, desto besser passt dein Modell zu dem, woraus es lernt. Kann unter 0 liegen.</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
 <message><source>Luck plays a part.</source><translation>Glück spielt mit.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
@@ -1436,7 +1436,6 @@
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Richtige Antworten je Runde, mit Teilen und allein</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Richtige Antworten nach den eigenen Runden jedes Computers, mit dem 95-%-Intervall. %1 Antworten.</translation></message>
-<message><source>Right answers of the round, to questions your model trains on</source><translation>Richtige Antworten der Runde, auf Fragen, mit denen dein Modell trainiert</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
@@ -2621,6 +2620,7 @@
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
 <message><source>numbers</source><translation>Zahlen</translation></message>
+<message><source>of its answers in training</source><translation>von seinen Antworten im Training</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
@@ -2676,6 +2676,7 @@
 <message><source>the file is too large for its disk</source><translation>die Datei ist zu groß für die Festplatte</translation></message>
 <message><source>the gateway is full</source><translation>das Gateway ist voll</translation></message>
 <message><source>the header of %1 is too large</source><translation>der Kopf von %1 ist zu groß</translation></message>
+<message><source>the lower, the better it fits what it learns from; may be below 0</source><translation>je niedriger, desto besser passt es zum Gelernten; auch unter 0</translation></message>
 <message><source>the messages are not JSON</source><translation>die Nachrichten sind kein JSON</translation></message>
 <message><source>the newest %1 of %2</source><translation>neueste %1 von %2</translation></message>
 <message><source>the note of port and secret is damaged</source><translation>die Notiz von Port und Geheimnis ist beschädigt</translation></message>

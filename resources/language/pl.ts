@@ -242,6 +242,7 @@
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
+<message><source>0 to 1; close answers count in part</source><translation>0 do 1; bliskie odpowiedzi liczą się częściowo</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>2. Paste an access token of that account, unless you gave one before.</source><translation>2. Wklej token dostępu tego konta, chyba że podano go już wcześniej.</translation></message>
@@ -1049,7 +1050,6 @@
 <message><source>Lower learning.local or raise learning.questions.</source><translation>Zmniejsz learning.local albo zwiększ learning.questions.</translation></message>
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
-<message><source>Lower: your model fits better what it learns from. It may be below 0.</source><translation>Im niżej, tym lepiej model pasuje do tego, z czego się uczy. Może być poniżej 0.</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
 <message><source>Luck plays a part.</source><translation>Liczy się też szczęście.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
@@ -1436,7 +1436,6 @@
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
 <message><source>Right answers by round, sharing and alone</source><translation>Dobre odpowiedzi według rund, z wymianą i solo</translation></message>
 <message><source>Right answers by rounds of each computer's own, with the 95% interval. %1 answers.</source><translation>Dobre odpowiedzi według własnych rund każdego komputera, z przedziałem ufności 95 %. Odpowiedzi: %1.</translation></message>
-<message><source>Right answers of the round, to questions your model trains on</source><translation>Dobre odpowiedzi w rundzie, na pytania, na których model się uczy</translation></message>
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
@@ -2621,6 +2620,7 @@
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
 <message><source>numbers</source><translation>liczby</translation></message>
+<message><source>of its answers in training</source><translation>z jego odpowiedzi w treningu</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
@@ -2676,6 +2676,7 @@
 <message><source>the file is too large for its disk</source><translation>plik jest za duży na ten dysk</translation></message>
 <message><source>the gateway is full</source><translation>brama jest pełna</translation></message>
 <message><source>the header of %1 is too large</source><translation>nagłówek %1 jest za duży</translation></message>
+<message><source>the lower, the better it fits what it learns from; may be below 0</source><translation>im niżej, tym lepiej pasuje do tego, z czego się uczy; może być poniżej 0</translation></message>
 <message><source>the messages are not JSON</source><translation>wiadomości nie są w formacie JSON</translation></message>
 <message><source>the newest %1 of %2</source><translation>najnowsze: %1 z %2</translation></message>
 <message><source>the note of port and secret is damaged</source><translation>notatka z portem i sekretem jest uszkodzona</translation></message>

@@ -38,6 +38,7 @@ from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, row
 from waggle.gui.widgets.picture_file import save_picture
+from waggle.gui.widgets.table import WholeRows
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, QueryRuns, new_id
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
@@ -150,7 +151,10 @@ class ProgressPage(Page):
         self._make_cards(theme)
         self._table = RoundTableModel(theme)
         self._table_view = RoundTableView(theme, self._table)
-        table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
+        legend = text(theme, "", "caption", "faint", wrap=True)
+        self._table_view.legend_changed.connect(legend.setText)
+        below = row((legend, 1), margins=(12, 0, 12, 2))
+        table = frame("card", column((WholeRows(self._table_view), 1), below, gap=6, margins=(8, 4, 8, 8)))
         self._framed = [column(part) for part in (table, self._empty_page(theme), self._comparison)]  # without a scroll area
         self._pages = QStackedWidget()
         self._by_specialty = column(self._shares_card, self._curves_card, None)

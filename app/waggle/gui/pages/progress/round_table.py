@@ -4,7 +4,7 @@ import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
 
@@ -20,15 +20,18 @@ from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Test score", "Right", "Reward", "Own examples", "From peers", "Time (s)", "Loss")
 TIPS = {
-    "Right": later("Right answers of the round, to questions your model trains on"),
+    "Right": later("of its answers in training"),
+    "Reward": later("0 to 1; close answers count in part"),
     "Own examples": later("Examples of its own from which your model learned"),
     "From peers": later("Examples of peers from which your model learned"),
-    "Loss": later("Lower: your model fits better what it learns from. It may be below 0."),
+    "Loss": later("the lower, the better it fits what it learns from; may be below 0"),
 }
+EXPLAINED = ("Right", "Reward", "Loss")  # below the table, too
 DROPPED = ("Loss", "Time (s)", "Own examples", "From peers", "Finished")  # hidden in this order
 FIXED = {"Round": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
 EDGES = 32  # pixels beside the text of a column's head
+APART = "  ·  "  # between two explanations
 
 
 class Row(NamedTuple):
@@ -87,13 +90,19 @@ class RoundTableModel(RowsModel[Row]):
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
-            title = COLUMNS[section]
-            return tooltip_text(": ".join(tr(words) for words in (title, TIPS.get(title, "")) if words))
+            return tooltip_text(explained(COLUMNS[section]))
         return super().headerData(section, orientation, role)
 
 
+def explained(column: str) -> str:
+    """A column and what stands in it."""
+    return ": ".join(tr(words) for words in (column, TIPS.get(column, "")) if words)
+
+
 class RoundTableView(QTableView):
-    """Hides columns rather than cutting their heads."""
+    """Hides columns rather than cutting their heads. `legend_changed` carries what some of the others mean."""
+
+    legend_changed = Signal(str)
 
     def __init__(self, theme: Theme, model: RoundTableModel) -> None:
         super().__init__()
@@ -124,4 +133,5 @@ class RoundTableView(QTableView):
             self.setColumnHidden(place, drops)
             if drops:
                 visible_columns.discard(place)
+        self.legend_changed.emit(APART.join(explained(name) for name in EXPLAINED if COLUMNS.index(name) in visible_columns))
         super().resizeEvent(event)
