@@ -2475,6 +2475,7 @@
 <message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
+<message><source>filled in after this test</source><translation>nach diesem Test gefüllt</translation></message>
 <message><source>first right answer</source><translation>erste richtige Antwort</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>

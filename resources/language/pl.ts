@@ -2475,6 +2475,7 @@
 <message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
+<message><source>filled in after this test</source><translation>uzupełni się po tym teście</translation></message>
 <message><source>first right answer</source><translation>pierwsza poprawna odpowiedź</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>

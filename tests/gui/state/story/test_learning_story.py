@@ -72,7 +72,7 @@ def test_below_the_score_stands_how_many_answers_were_right_after_how_many_round
 def test_the_next_test_is_named_where_it_comes_by_rounds(every: int, soon: str) -> None:
     scores = (score(0, 3, 270), score(200, 79, 270))
     state = running(held_out=scores, ready=ready(test_every=every), round=217)
-    assert score_text(state, brief=True).detail == f"79 of 270 right in the test after 200 rounds{soon}."
+    assert score_text(state, brief=True).detail == f"It began at 1. 79 of 270 right in the test after 200 rounds{soon}."
     assert "next after" not in score_text(replace(state, phase="paused")).detail, "nothing trains"
 
 

@@ -10,7 +10,7 @@ from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.story.tries import kind_of, merged_tries, most_telling, truth_of
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.layout import UNLIMITED, column, row
 from waggle.gui.widgets.painted_widgets import Chip, PaintedWidget
 from waggle.gui.widgets.text import text
 from waggle.gui.widgets.typeset.typeset_text import TypesetText
@@ -88,6 +88,13 @@ class FirstRound(QWidget):
         self.meaning = text(theme, "", "strong", wrap=True)
         self._box = column(6, self.meaning, 2, (self._outlines, 1000), None, gap=GAP)
         self.setLayout(self._box)
+
+    def highest(self) -> int:
+        """The greatest height in pixels: that of all outlines; questions take what there is."""
+        if self._cards:
+            return UNLIMITED
+        words = self.meaning.heightForWidth(self.width()) + self._box.contentsMargins().top() + 8 + 3 * GAP
+        return words + OUTLINED * self._theme.px(LINE_HIGH + GAP + TILE_HIGH + BETWEEN + GAP)
 
     @property
     def has_answers(self) -> bool:

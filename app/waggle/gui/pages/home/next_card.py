@@ -26,7 +26,7 @@ class NextCard(QFrame):
         self.title, self.says = text(theme, "", "heading", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self.button = Button(theme, "", small=True)
         self.button.clicked.connect(lambda: self._step and self.page_wanted.emit(self._step.page, self._step.part))
-        self._box = column(self._heading, self.title, self.says, None, row(self.button, None), gap=5)
+        self._box = column(self._heading, self.title, self.says, row(self.button, None, margins=(0, 4, 0, 0)), None, gap=5)
         self.setLayout(self._box)
         self.set_compact(False)
 

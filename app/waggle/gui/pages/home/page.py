@@ -73,7 +73,7 @@ class HomePage(Page):
         self._side.addStretch(1)  # below the cards while nothing is shared
         self._far = column(self.good, self._shares_card, (self._ahas_card, 1000), None)
         self._resting_ahas: FirstAnswersCard | None = None  # until no engine runs any more
-        self._vast, self._heights_shared = False, (1000, 0)
+        self._vast, self._picture_share = False, 1000
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._far_column, self._cards = as_widget(self._far), as_widget(self._columns)
@@ -131,16 +131,14 @@ class HomePage(Page):
             self._columns.setStretch(place, share)
 
     def _share_height(self) -> None:
-        """What the second column has to spare is the picture's; without one, the two cards with a button share it."""
-        spare = not self.sharing.is_resting
-        shares = (1000 if spare else 0, 1000 if spare and self.is_tight() else 0)
-        if shares != self._heights_shared:  # else Qt lays the page out again
-            self._heights_shared = shares
-            for part, share in zip((self.sharing, self.next), shares, strict=True):
-                self._side.setStretchFactor(part, share)
+        """What the second column has to spare is the picture's."""
+        share = 0 if self.sharing.is_resting else 1000
+        if share != self._picture_share:  # else Qt lays the page out again
+            self._picture_share = share
+            self._side.setStretchFactor(self.sharing, share)
 
     def _limit_heights(self) -> None:
-        """The chart is no higher than its shape allows."""
+        """The chart is no higher than its shape allows, and outlines are no higher than those of three questions."""
         edges, gap = self._box.contentsMargins(), self._columns.spacing()
         room = self.width() - edges.left() - edges.right()
         columns = room - (2 if self.wide else 1) * gap
@@ -186,8 +184,7 @@ class HomePage(Page):
             self.commanded.emit(QueryDays(id=new_id()))
         if (_lacks_history(state) and self._history.now(state)) or self._waiting.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
-        had_curve, had_cost = not self.score.curve.isHidden(), self.cost.has_figures
-        started = self.score.shows_start
+        before = self._content()
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
@@ -196,10 +193,16 @@ class HomePage(Page):
         self.next.show_state(state, now)
         self._show_or_hide_cards(state)
         self._show_far(state, now)
-        if (had_curve, had_cost, started) != (not self.score.curve.isHidden(), self.cost.has_figures, self.score.shows_start):
+        if self._content() != before:
             self._spread()
             self._limit_heights()
         self._align_rows()
+
+    def _content(self) -> tuple[bool, ...]:
+        """On which content the heights and columns depend."""
+        score = self.score
+        parts = not score.curve.isHidden(), not self.skills.isHidden()
+        return *parts, score.first_round.has_answers, score.shows_start, self.cost.has_figures
 
     def _show_or_hide_cards(self, state: State) -> None:
         """Before the first start has succeeded there is nothing to show but its progress, or what went wrong."""

@@ -55,7 +55,7 @@ class ScoreCard(QFrame):
         self.setLayout(row(self._beside, (self._box, 1), gap=0))
 
     def set_compact(self, compact: bool) -> None:
-        """In the compact form the sentence is smaller, and shorter, as the curve begins where the model did."""
+        """In the compact form the sentence is smaller, and shorter: where the model began stands below it."""
         changed, self._compact = compact != self._compact, compact
         self.says.set_role("title" if compact else "display")
         self._picture.setFixedWidth(self._theme.px(PICTURE_WHEN_COMPACT if compact else PICTURE))
@@ -70,10 +70,11 @@ class ScoreCard(QFrame):
 
     def limit_height(self, width: int, shape: float) -> int:
         """The greatest height of the card at this width: its chart is no higher than this share of its own width."""
-        if self.curve.isHidden():
+        if self.curve.isHidden() and self.first_round.isHidden():
             return UNLIMITED
+        highest = self.first_round.highest() if self.curve.isHidden() else int((width - 2 * PAD) * shape)
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
-        return int((width - 2 * PAD) * shape) + words + 2 * ABOVE
+        return min(UNLIMITED, highest + words + 2 * ABOVE)
 
     def show_state(self, state: State) -> None:
         self._state = state

@@ -122,7 +122,7 @@ class SharingCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._compact, self._is_resting = theme, False, True
+        self._theme, self._is_resting = theme, True
         self._sharing = Sharing("", "")
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
@@ -140,9 +140,7 @@ class SharingCard(QFrame):
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
-        """In the compact form, without the picture of the swarm."""
-        self._compact = compact
-        self._show_picture()
+        """In the compact form with smaller words and less space between them."""
         self._box.setSpacing(2 if compact else 6)
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 16)
         self.says.setFont(self._theme.font("heading" if compact else "title"))
@@ -156,7 +154,7 @@ class SharingCard(QFrame):
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("Compare with training alone"))
         self._is_resting = bool(why_unavailable(state))
-        self._show_picture()
+        self._place.setVisible(not self._is_resting)
         if not self._place.isHidden():
             counted = {peer.id: peer for peer in company(state)}
             if counted != self._counted:  # else the picture would be described anew with each event
@@ -176,6 +174,3 @@ class SharingCard(QFrame):
     def is_resting(self) -> bool:
         """Whether no engine runs, so that nobody is connected and the card ends at its words."""
         return self._is_resting
-
-    def _show_picture(self) -> None:
-        self._place.setVisible(not (self._is_resting or self._compact))

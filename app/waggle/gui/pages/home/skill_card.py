@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
-from waggle.gui.charts.painted.skill_comb import CellSize, SkillComb
+from waggle.gui.charts.painted.skill_comb import NAMED, CellSize, SkillComb
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.story.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
@@ -34,7 +34,10 @@ class TeacherLine(QWidget):
 
 
 class SkillCard(QFrame):
-    """Hidden until there is a curve, and the model has solved something. `progress_wanted`: see all first right answers."""
+    """Hidden until there is a curve, and the model has solved something; shown empty while the first test fills it.
+
+    `progress_wanted`: see all first right answers.
+    """
 
     progress_wanted = Signal()
 
@@ -47,7 +50,7 @@ class SkillCard(QFrame):
         self._theme = theme
         self._has_teachers = self._has_ahas = False
         self._names_all = True  # or there are more teachers than have a line
-        self._whole_key, self._ring_key = "", ""
+        self._whole_key, self._short_key = "", ""
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
         taught = text(theme, tr("Right first"), "small", "soft")
         self._taught = as_widget(column(4, taught, *self._teachers, None, gap=7))
@@ -73,11 +76,12 @@ class SkillCard(QFrame):
         link = 0 if self.all_ahas.isHidden() else self.all_ahas.sizeHint().width()
         above = self.width() - 2 * PAD - self._title.sizeHint().width() - link - self._theme.px(36)
         fits = self._key.fontMetrics().horizontalAdvance(self._whole_key) <= above
-        self._key.say(self._whole_key if fits or not self._ring_key else self._ring_key)
+        self._key.say(self._whole_key if fits else self._short_key)  # the colour of a ring is explained above, too
 
     def show_state(self, state: State) -> None:
         known = sorted(skills(state), key=lambda skill: -skill.share)
-        self.setVisible(has_curve(state) and any(skill.right or skill.teacher is not None for skill in known))
+        awaits = state.takes_first_test and 0 < len(known) <= NAMED
+        self.setVisible(awaits or (has_curve(state) and any(skill.right or skill.teacher is not None for skill in known)))
         self.comb.show_skills(tuple(known))
         by_teacher: dict[str, list[str]] = {}
         for skill in known:
@@ -85,9 +89,10 @@ class SkillCard(QFrame):
                 by_teacher.setdefault(skill.teacher, []).append(skill.title)
         self._has_ahas = bool(state.ahas)
         tested = any(skill.total for skill in known)
-        words = tr("right on new questions") if tested else tr("filled in after the next test")
-        self._ring_key = tr("thick ring: a peer was right first") if by_teacher else ""
-        self._whole_key = f"{words}; {self._ring_key}" if by_teacher else words
+        untested = tr("filled in after this test") if awaits else tr("filled in after the next test")
+        words = tr("right on new questions") if tested else untested
+        self._short_key = words
+        self._whole_key = f"{words}; {tr('thick ring: a peer was right first')}" if by_teacher else words
         self._show_teachers(by_teacher)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:

@@ -38,7 +38,7 @@ def of_hundred(score: HeldOutScore) -> str:
 
 
 def score_text(state: State, *, brief: bool = False) -> ScoreText:
-    """How many new questions the model solves now, and, unless it is `brief`, how many it solved at first."""
+    """How many new questions the model solves now, and how many it solved at first; `brief`: that stands in the detail."""
     groups = exams(state)
     if not groups or (state.ready is not None and newest_score(state) is None):  # or none on questions of this swarm
         if state.phase == "preparing" and not state.waits_for_choice:
@@ -53,17 +53,14 @@ def score_text(state: State, *, brief: bool = False) -> ScoreText:
     else:
         words, count = tr("Your model solves %1 new questions."), tr("%1 of 100").replace("%1", of_hundred(last))
         began, detail = of_hundred(first), _detail(last, _next_test(state, last), brief=brief)
-    if brief:
-        return _with_span(words, count, detail=detail)
+    beginning = ""
     if short := _short_test_before(groups):
-        words = f"{words} {_began(tr('It began at about %2.'), of_hundred(short))}"
+        beginning = tr("It began at about %2.").replace("%2", of_hundred(short))
     elif first is not last:
-        words = f"{words} {_began(tr('It began at %2.'), began)}"
-    return _with_span(words, count, detail=detail)
-
-
-def _began(words: str, figure: str) -> str:
-    return words.replace("%2", figure).replace(" ", UNBROKEN)
+        beginning = tr("It began at %2.").replace("%2", began)
+    if brief:
+        return _with_span(words, count, detail=f"{beginning} {detail}".strip())
+    return _with_span(f"{words} {beginning.replace(' ', UNBROKEN)}".strip(), count, detail=detail)
 
 
 def _short_test_before(groups: Sequence[Sequence[HeldOutScore]]) -> HeldOutScore | None:
