@@ -2064,7 +2064,6 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
-<message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training continues by itself then.</source><translation>Dann geht das Training von selbst weiter.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
@@ -2155,12 +2154,14 @@
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
+<message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sieht alle paar Sekunden nach und macht von selbst weiter. Was dein Modell gelernt hat, bleibt.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
 <message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle hat ein heruntergeladenes Modell entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform><numerusform>Waggle hat %n heruntergeladene Modelle entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform></translation></message>
 <message><source>Waggle removed old saved states to stay under your limit of %1 GB.</source><translation>Waggle hat alte gespeicherte Stände entfernt, um unter deiner Grenze von %1 GB zu bleiben.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle nimmt Dateien mit Fragen: JSON-Zeilen (.jsonl) oder Tabellen (.csv), bis zu vier.</translation></message>
 <message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trainiert hier ein kleines Sprachmodell, im Hintergrund, zusammen mit anderen Computern.</translation></message>
+<message><source>Waggle tries again every minute and continues by itself. What your model learned is kept.</source><translation>Waggle versucht es jede Minute neu und macht von selbst weiter. Was dein Modell gelernt hat, bleibt.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle wurde aktualisiert oder verschoben, während es läuft.</translation></message>
 <message><source>Waggle writes GGUF files of %1, and this model is of type %2.</source><translation>Waggle schreibt GGUF-Dateien von %1, und dieses Modell ist vom Typ %2.</translation></message>
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle schreibt GGUF-Dateien von Modellen mit Byte-Token, und dieses Modell hat andere.</translation></message>

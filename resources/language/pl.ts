@@ -2064,7 +2064,6 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
-<message><source>Training continues by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training continues by itself then.</source><translation>Trening wznowi się wtedy sam.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
@@ -2155,12 +2154,14 @@
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
+<message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sprawdza co kilka sekund i sam ruszy dalej. To, czego model się nauczył, zostaje.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
 <message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle usunął %n pobrany model, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobrane modele, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobranych modeli, aby nie przekroczyć Twojego limitu %1 GB.</numerusform></translation></message>
 <message><source>Waggle removed old saved states to stay under your limit of %1 GB.</source><translation>Waggle usunął stare zapisane stany, aby nie przekroczyć Twojego limitu %1 GB.</translation></message>
 <message><source>Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four.</source><translation>Waggle przyjmuje pliki z pytaniami: wiersze JSON (.jsonl) lub tabele (.csv), najwyżej cztery.</translation></message>
 <message><source>Waggle trains a small language model here, in the background, together with other computers.</source><translation>Waggle trenuje tu w tle mały model językowy razem z innymi komputerami.</translation></message>
+<message><source>Waggle tries again every minute and continues by itself. What your model learned is kept.</source><translation>Waggle próbuje co minutę i sam ruszy dalej. To, czego model się nauczył, zostaje.</translation></message>
 <message><source>Waggle was upgraded or moved while it runs.</source><translation>Waggle zaktualizowano lub przeniesiono podczas działania.</translation></message>
 <message><source>Waggle writes GGUF files of %1, and this model is of type %2.</source><translation>Waggle zapisuje pliki GGUF dla %1, a ten model jest typu %2.</translation></message>
 <message><source>Waggle writes GGUF files of models with byte-level tokens, and this model has others.</source><translation>Waggle zapisuje pliki GGUF modeli z tokenami na poziomie bajtów, a ten model ma inne.</translation></message>

@@ -60,7 +60,7 @@ def _downloading(story: Story) -> Story:
 
 
 def _asking(story: Story) -> Story:
-    changed = ModelChanged(model="Qwen/Qwen2.5-0.5B-Instruct", rounds=120, fits=True, is_whole=False)
+    changed = ModelChanged(model="Qwen2.5 0.5B", rounds=120, fits=True, is_whole=False)
     return [*starting(story), changed]
 
 

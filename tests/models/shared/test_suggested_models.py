@@ -7,7 +7,7 @@ from waggle.core.settings import Settings
 from waggle.engine.runtime import model_fit
 from waggle.models.memory_fit import DeviceCapacity, weights_of
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
+from waggle.models.shared.suggested_models import SuggestedModel, suggested_models, title_of
 
 SUGGESTED = suggested_models()
 NAMES = [model.name for model in SUGGESTED]
@@ -49,3 +49,9 @@ def test_what_fits_depends_on_the_computer():
     assert verdicts[0]
     assert not verdicts[-1]
     assert verdicts == sorted(verdicts, reverse=True), "no model fits where a smaller one does not"
+
+
+def test_a_suggested_model_is_called_by_its_title_and_any_other_by_its_name():
+    assert title_of("Qwen/Qwen2.5-0.5B-Instruct") == "Qwen2.5 0.5B"
+    assert title_of("someone/Their-Model") == "someone/Their-Model"
+    assert title_of("") == ""

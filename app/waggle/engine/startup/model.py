@@ -29,6 +29,7 @@ from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import generic_config
 from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.pulse import has_pulse
+from waggle.models.shared.suggested_models import title_of
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, identity, ownership, starters
 from waggle.models.storage.identity import ModelIdentity
@@ -112,7 +113,7 @@ async def require_own_training(
     other = await asyncio.to_thread(ownership.other_model, home.model.checkpoints, folder)
     if other is None:
         return
-    name = chosen.name or (plain(folder.name)[:60] if chosen.folder else "The starter")
+    name = title_of(chosen.name) or (plain(folder.name)[:60] if chosen.folder else "The starter")
     host.publisher.publish(ModelChanged(model=name, rounds=other.rounds, fits=other.fits, is_whole=other.is_whole))
     await host.stopped.wait()
     raise Stopped

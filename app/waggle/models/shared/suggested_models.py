@@ -61,3 +61,8 @@ class SuggestedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def suggested_models() -> tuple[SuggestedModel, ...]:
     """All of them, smallest first."""
     return msgspec.json.decode((paths.resources() / "models.json").read_bytes(), type=tuple[SuggestedModel, ...])
+
+
+def title_of(name: str) -> str:
+    """What Waggle calls a model of the hub: by its title if it suggests it, else by its name."""
+    return next((model.title for model in suggested_models() if model.name == name), name)

@@ -239,7 +239,9 @@ def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
 
 def unavailable_model_sentence(event: ModelUnavailable) -> Sentence:
     """The question what to train instead of a model that cannot be had now."""
-    rest = Message("Training continues by itself once the model is there again. What it learned is kept.")
+    looks = Message("Waggle looks again every few seconds and continues by itself. What your model learned is kept.")
+    asks = Message("Waggle tries again every minute and continues by itself. What your model learned is kept.")
+    rest = looks if event.folder else asks
     return Sentence(
         word=Message("Waiting for you"), says=Message("Your model is not available right now."),
         detail=in_turn(event.reason, event.advice, rest), tone="plain", sign="warn",

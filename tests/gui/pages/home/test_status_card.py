@@ -157,7 +157,8 @@ def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_on
     card = window.pages.of(HomePage).hero
     assert card._says.text() == "Your model is not available right now"
     assert card._detail.text().startswith("There is no model in /media/usb/mine. Check its path.")
-    assert "continues by itself once the model is there again" in card._detail.text()
+    assert "Waggle looks again every few seconds and continues by itself." in card._detail.text()
+    assert card._main.property("kind") == "plain", "what brings the folder back is no button"
     assert buttons(card) == ["Train Waggle's tiny starter", "Choose another model"]
     card._second.click()
     card._second.click()

@@ -358,7 +358,9 @@ class StatusCard(QFrame):
         if offers_starter:
             words, icon = tr(TRAIN_STARTER), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
-        kind = "plain" if splits or (failed and not stopped) else "primary"  # what is going well needs nothing to be done
+        returns = status.action == "choose_model" and bool(self._state.unavailable and self._state.unavailable.folder)
+        # What is going well needs nothing to be done; and what brings a folder back, such as connecting its disk, is no button.
+        kind = "plain" if splits or returns or (failed and not stopped) else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
