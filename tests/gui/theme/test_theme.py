@@ -18,7 +18,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox
 
 GROUNDS = ("window", "rail", "surface", "sunken")
-TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
+TINTED = ("accent_soft", "peer_soft", "match", "match_peer", "chosen")
 INKS = ("text", "text_soft", "text_faint", "accent_text", "good", "bad", "peer")
 FLOORS = [
     *((ink, GROUNDS, 4.5) for ink in INKS),
