@@ -18,7 +18,7 @@ from waggle.protocol.events import ShownCompletion
 BARE = 7  # pixels: the indent of the icon of a tinted chip
 UNJUDGED = "could not be judged"
 NAMES, WIDEST_NAMES = 160, 240  # pixels of the labels at a text size of 100%, and at most: an answer needs some width, too
-HIGH, APART, BESIDE = 32, 40, 12  # pixels of a pale row, from one to the next, and from its label to its well
+HIGH, APART, BESIDE = 30, 36, 12  # pixels of a pale row, from one to the next, and from its label to its well
 
 
 def verdict_word(answer: ShownCompletion) -> str:
@@ -46,7 +46,7 @@ class AnswerRow(QWidget):
         tone, icon = ("bare", "help") if completion.reason == UNJUDGED else KIND_SIGNS[kind_of(completion)]
         chip = Chip(theme, verdict_word(completion), tone, icon)
         set_tip(chip, judged)
-        well = frame("well", column(words, margins=(12, 6, 12, 6)))
+        well = frame("well", column(words, margins=(12, 5, 12, 5)))
         well.setProperty("now", now)
         guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)

@@ -17,6 +17,7 @@ from waggle.gui.pages.playground.answer_rows import UNJUDGED, AnswerRow, PaleRow
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
 from waggle.gui.state.story.tries import TAGS
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.containers.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import CodeField
@@ -122,15 +123,15 @@ class QuestionView(QWidget):
         self._blind = hide_names_box(theme)
         self._blind.toggled.connect(lambda _on: self._draw())
         self._verdict, self._message = text(theme, "", "title", wrap=True), text(theme, "", "small", "bad", wrap=True)
-        self._rows = column(gap=8)
+        self._rows = column(gap=6)
         self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
-        head = row((self._title, 1), self._menu, self._next)
-        asking = card(head, self._about, self._question, self._blank, as_widget(row((self._mine, 1), self._go)),
+        head = row(self._title, 4, (self._about, 1), self._menu, self._next)
+        asking = card(head, self._question, self._blank, as_widget(row((self._mine, 1), self._go)),
                       self._sharing_row(), self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy"), small=True)
         acts = row(self._blind, None, self._copy)
-        self._answers = card(self._verdict, self._rows, self._truth, self._outcome, acts, self._offer_row(), gap=12)
+        self._answers = card(self._verdict, self._rows, self._truth, self._outcome, acts, self._offer_row(), gap=10)
         self._before = card(PaleRows(theme, (tr("Before any training"), tr("Now"))))
         self.setLayout(column(asking, self._answers, self._before, None, gap=12))
         for part in (self._question, self._answers, self._message):
@@ -247,7 +248,8 @@ class QuestionView(QWidget):
         share.clicked.connect(lambda: self._set_sharing("yes"))
         keep.clicked.connect(lambda: self._set_sharing("no"))
         prompt = text(self._theme, words, "small", wrap=True)
-        self._asking = frame("well", column(prompt, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
+        beside = StretchRow((prompt, 1), (ResponsiveRow(share, keep), 0), gap=10)
+        self._asking = frame("well", column(beside, margins=(14, 10, 14, 10)))
         self._asking.hide()
         return self._asking
 
