@@ -1256,6 +1256,7 @@
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once for each specialty.</source><translation>Einmal je Fachgebiet.</translation></message>
+<message><source>Once one answers, Waggle checks whether others can connect to you.</source><translation>Sobald einer antwortet, prüft Waggle, ob andere sich mit dir verbinden können.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Ein Sechseck für jedes der %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>

@@ -1256,6 +1256,7 @@
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once for each specialty.</source><translation>Raz na każdą specjalność.</translation></message>
+<message><source>Once one answers, Waggle checks whether others can connect to you.</source><translation>Gdy któryś odpowie, Waggle sprawdzi, czy inni mogą się z Tobą połączyć.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>

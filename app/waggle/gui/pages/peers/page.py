@@ -81,7 +81,8 @@ def reach_words(state: State) -> str:
             tried = (
                 plural(state.seeds_tried, "%n address tried so far.", "%n addresses tried so far.") if state.seeds_tried else ""
             )
-            return f"{tr('Training does not wait for peers.')} {tried}".strip()
+            later_on = tr("Once one answers, Waggle checks whether others can connect to you.")
+            return " ".join(filter(None, (tr("Training does not wait for peers."), tried, later_on)))
         case "alone":
             if state.seeds_tried:
                 return tr("You train alone: nobody answers. The others may be off, or a firewall is in the way.")
