@@ -11,6 +11,7 @@ from waggle.gui.widgets.drawing import draw_avatar, hexagon
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 CELL, LOOP = 44.0, 112.0
+ABOVE = 190  # pixels from the middle of the dance to the upper edge at least: the watchers need them
 HONEY = {
     (0, 0): 0.85, (-1, 0): 0.40, (1, -1): 0.40, (0, -1): 0.26, (-1, 1): 0.26, (2, -2): 0.20, (-2, 2): 0.14, (1, 0): 0.16,
     (0, 2): 0.12,
@@ -31,7 +32,7 @@ class WaggleDance(PaintedWidget):
         painter.fillPath(shape, self.theme.colour("accent_soft"))
         painter.setClipPath(shape)
         self._comb(painter, place.center())
-        top = QPointF(place.center().x(), place.center().y() - 40)
+        top = QPointF(place.center().x(), max(place.center().y() - 40, place.top() + ABOVE))
         self._run(painter, top)
         self._bee(painter, "Amber Finch", top.x(), top.y() - LOOP, 30, mine=True)
         for name, x, y, radius in WATCHERS:

@@ -21,6 +21,11 @@ GAP, INDENT = 10, 26  # pixels between lines, and before the tries
 LARGER = (1.6, 1.4, 1.2)  # sizes of tries, as multiples of the usual one: as large as there is room for
 
 
+def arrows_key(theme: Theme) -> ElidedLabel:
+    """What the arrows at answers mean."""
+    return ElidedLabel(theme, f"\u2191 {tr('made likelier')}    \u2193 {tr('made less likely')}", "caption", "text_soft")
+
+
 def right_words(card: Card) -> str:
     """ "3 of 8 right"; empty before any is judged, and for a person's own answer."""
     judged = [answer for answer in card.completions if answer.judged]
@@ -88,8 +93,7 @@ class OtherQuestions(QWidget):
         self._measured: object = None  # the cards and width for which `_usual` was measured
         self._usual: list[int] = []  # pixels of the tries of each card in their usual size
         self._title = text(theme, tr("The other questions of this round"), "label", "soft")
-        key = f"\u2191 {tr('made likelier')}    \u2193 {tr('made less likely')}"
-        self._key = ElidedLabel(theme, key, "caption", "text_soft")
+        self._key = arrows_key(theme)
         self._lines = [QuestionLine(theme) for _ in range(MOST)]
         for line in self._lines:
             line.pressed.connect(self.chosen)

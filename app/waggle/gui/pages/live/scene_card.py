@@ -10,7 +10,7 @@ from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, plural, tr
-from waggle.gui.pages.live.other_questions import OtherQuestions
+from waggle.gui.pages.live.other_questions import OtherQuestions, arrows_key
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
 from waggle.gui.state.story.tries import card_tries, essence, kind_of, merged_tries, truth_of
@@ -95,7 +95,8 @@ class SceneCard(QFrame):
         self._missing = Button(theme, "", "link")
         self._missing.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._missing.clicked.connect(self.all_wanted)
-        self._head = row(self._round, self._specialty, (self._when, 1), self._missing, gap=12)
+        self._arrows = arrows_key(theme)  # where the other questions, which explain them, have no room
+        self._head = row(self._round, self._specialty, (self._when, 1), self._arrows, self._missing, gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
         self._foot = column(row(column(self._sign, None), (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
@@ -178,4 +179,5 @@ class SceneCard(QFrame):
         self._reader.say(tr("Show less") if self.is_open else tr("Show question"))
         missing = self._others.missing
         self._missing.setVisible(bool(missing))
+        self._arrows.setVisible(self._others.explains and self._others.isHidden())
         self._missing.say(plural(missing, "%n other question", "%n other questions"))
