@@ -179,16 +179,16 @@ async def test_whoever_changes_their_mind_is_heard_at_once(
 async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
     start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
 ) -> None:
-    now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
+    thief, victim = fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
 
     def lie(fault: Fault, **changes: object) -> tuple[Identity, bytes, Fault]:
         liar = fresh_identity(tmp_path, fault.name)
-        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), fault
+        return liar, packed(liar, charter, **{"epoch": exam.epoch, "exam": exam.digest, **changes}), fault
 
     lies = (
         lie(Fault.OTHER_QUESTIONS, exam=bytes(32)),
         lie(Fault.MALFORMED_SHEET, answers=[["a", True, 1.0]] * 16),  # rewards are claimed
-        (thief, packed(victim, charter, epoch=now, exam=exam.digest), Fault.FORGED_SHEET),
+        (thief, packed(victim, charter, epoch=exam.epoch, exam=exam.digest), Fault.FORGED_SHEET),
         (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), Fault.WRONG_SHEET_SIZE),
     )
     reader = await start("reader", leaderboard=True)
