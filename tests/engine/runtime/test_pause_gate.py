@@ -11,7 +11,7 @@ import pytest
 from waggle.core.errors import Stopped
 from waggle.engine.runtime.pause_gate import MAX_WORK_SECONDS, PauseGate
 
-SOON = 30.0  # seconds
+SOON = 60.0  # seconds
 
 
 @pytest.fixture
