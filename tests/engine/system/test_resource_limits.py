@@ -16,6 +16,7 @@ from waggle.core.errors import Stopped
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
+from waggle.models import backend
 from waggle.models.backend import open_policy
 from waggle.rl.batch import nothing
 
@@ -151,7 +152,8 @@ def test_a_thread_that_has_just_ended_keeps_no_other_from_its_priority(monkeypat
         living.kill()
 
 
-def test_all_is_kept_before_another_number_of_threads_learns():
+def test_all_is_kept_before_another_number_of_threads_learns(monkeypatch):
+    monkeypatch.setattr(backend, "usable_cores", lambda: 2)
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     settled: list[int] = []
