@@ -9,7 +9,7 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
 from waggle.core.settings import ScheduleSettings
-from waggle.engine import computer_watch, main
+from waggle.engine import computer_watch
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine.command_handler import EngineHandler
 from waggle.engine.lifecycle import Lifecycle
@@ -249,7 +249,8 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
     watch = asyncio.ensure_future(computer_watch.watch_computer(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
-    await main._cancel(watch)
+    watch.cancel()
+    await asyncio.wait([watch])
 
 
 async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):
