@@ -69,7 +69,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         result = await ear.hear(ReachChanged, lambda news: news.reach == "connected")
         assert result.way == "gateway"
         with pytest.raises(PeerAway):  # it has no network process
-            _ = node.pid
+            _ = node.transport.pid
 
         mine = answered(charter, verifier, own.peer_id, question_ids(charter, verifier, own.peer_id, 1))
         theirs = answered(charter, verifier, full.identity.peer_id, question_ids(charter, verifier, full.identity.peer_id, 1))

@@ -97,14 +97,14 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, pid = len(node.ear.news), node.node._transport.pid
+    before, pid = len(node.ear.news), node.node.transport.pid
 
     os.kill(pid, signal.SIGKILL)
     restarted = await node.ear.hear(NetworkRestarted)
     reconnected = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected" and bool(news.address), after=before)
 
     assert "-9" in restarted.reason
-    assert node.node._transport.pid != pid
+    assert node.node.transport.pid != pid
     assert reconnected.address == first.address
 
 
@@ -122,7 +122,7 @@ async def test_a_network_process_that_keeps_dying_is_started_again_at_once_and_t
     node = await start("one")
     for _ in range(3):
         before = len(node.ear.news)
-        os.kill(node.node._transport.pid, signal.SIGKILL)
+        os.kill(node.node.transport.pid, signal.SIGKILL)
         if starts:
             async with asyncio.timeout(SOON):
                 while not node.node.is_away:
@@ -163,7 +163,7 @@ async def test_a_network_process_that_stays_full_is_started_again_once(start: St
     )  # strangers hold it up
     node = await start("one", rejoin=1e6)
     assert (await node.ear.hear(NetworkRestarted)).reason == connecting.FULL
-    pid, full = node.node._transport.pid, asyncio.Event()
+    pid, full = node.node.transport.pid, asyncio.Event()
     checks = itertools.count()
 
     async def count(_transport: HivemindTransport, _network: object) -> None:
@@ -172,7 +172,7 @@ async def test_a_network_process_that_stays_full_is_started_again_once(start: St
 
     monkeypatch.setattr(HivemindTransport, "_hang_up_on_strangers", count)
     await asyncio.wait_for(full.wait(), SOON)
-    assert node.node._transport.pid == pid
+    assert node.node.transport.pid == pid
 
 
 async def test_a_port_in_use_stops_the_start(start: Start) -> None:
@@ -313,10 +313,10 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,))
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, port = len(node.ear.news), node.node._transport._port
+    before, port = len(node.ear.news), node.node.transport._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        process = psutil.Process(node.node._transport.pid)
+        process = psutil.Process(node.node.transport.pid)
         process.kill()
         process.wait(SOON)
         other.bind(("127.0.0.1", port))
@@ -372,7 +372,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     friend = await start("friend", seeds=(seed_address,))
     node = await start("one", seeds=(seed_address,), known_peers=path)
     be_of_use(node.node._reputations, friend.identity.peer_id)
-    node.node._transport.suggest((await friend.node.addresses())[0])
+    node.node.transport.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:
             await asyncio.sleep(0.05)
