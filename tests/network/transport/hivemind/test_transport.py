@@ -142,13 +142,16 @@ async def test_a_network_process_that_strangers_fill_loses_them_and_keeps_those_
     await node.ear.hear(ReachChanged, lambda news: news.peers == 2)
     hung_up, hang_up = list[bytes](), Daemon.hang_up
 
+    def is_full(daemon: Daemon) -> bool:
+        return bool(daemon.p2p.peer_id.to_bytes() == node.identity.peer_id)  # the seed would hang up on all others
+
     async def record(daemon: Daemon, peer_id: bytes) -> None:
-        if daemon.p2p.peer_id.to_bytes() == node.identity.peer_id:
+        if is_full(daemon):
             hung_up.append(peer_id)
         await hang_up(daemon, peer_id)
 
     monkeypatch.setattr(Daemon, "hang_up", record)
-    monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
+    monkeypatch.setattr(Daemon, "memory", property(lambda daemon: 2 * connecting.MOST_MEMORY if is_full(daemon) else 0))
     before = len(node.ear.news)
     await node.ear.hear(ReachChanged, lambda news: news.peers == 1, after=before)
     assert set(hung_up) == {stranger.identity.peer_id}
