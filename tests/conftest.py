@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -21,6 +22,9 @@ for name in tuple(os.environ):
     if name.lower().endswith("_proxy") or name.startswith("HF_"):
         del os.environ[name]
 os.environ["LC_ALL"] = "C.UTF-8"
+
+# A script that runs tests in the background has them ignore Ctrl+C, and so would all programs to which tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Some tests import peft as a user of an export does. It imports bitsandbytes, which warns then; the app imports both quietly.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

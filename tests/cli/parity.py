@@ -162,7 +162,7 @@ def recording_engine(home: paths.Home) -> Iterator[RecordingEngine]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     with mock.patch.object(waiting, "POLL_SECONDS", 0.0), mock.patch.object(choosing, "POLL_SECONDS", 0.0):
         try:
             yield engine

@@ -35,7 +35,7 @@ from waggle.protocol import commands, events
 from waggle.protocol.schedule import ScheduleDecision
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
-SECONDS = 30  # for what happens at once on a computer that does nothing else
+SECONDS = 60  # for what happens at once on a computer that does nothing else
 HOSTILE = replace(PEER, name="[red]x[/red]\x1b[2J", model="[@click=q]\x1b]x\u202e")
 HISTORY = events.TrainingHistory(
     rounds=tuple(replace(SUMMARY, round=number, reward=number / 40) for number in range(30)),

@@ -90,7 +90,7 @@ def talk_with(engine: Engine, home: Path) -> None:
 def reply_to(engine: Engine, **words: object) -> Turn:
     start = len(engine.lines)
     assert isinstance(engine.command(commands.SendMessage, 60, **words), events.CommandDone)
-    return engine.wait(TurnProgress, 10, lambda event: event.turn.finished, start).turn
+    return engine.wait(TurnProgress, 60, lambda event: event.turn.finished, start).turn
 
 
 def choose(engine: Engine, **choice: str) -> events.Ready:

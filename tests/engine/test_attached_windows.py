@@ -90,7 +90,7 @@ async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(h
 
 
 def line_of(reads):
-    assert select.select([reads], [], [], 20.0)[0], "a window waits in vain"
+    assert select.select([reads], [], [], 60.0)[0], "a window waits in vain"
     return reads.readline()
 
 
@@ -216,13 +216,13 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
 
 
 def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
-    monkeypatch.setattr(server, "DRAIN_SECONDS", 20.0)
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 60.0)
     lines: list[bytes] = []
 
     async def engine() -> tuple[socket.socket, threading.Thread]:
         publisher = EventPublisher(home.events, service=True)
         async with server.serve(home, obey, attached_windows.follow_handler(publisher, CommandQueue())):
-            connection = await asyncio.to_thread(server.connect, home, 20.0)
+            connection = await asyncio.to_thread(server.connect, home, 60.0)
             connection.sendall(json_lines.line(Follow(id="follow")))
             stream = connection.makefile("rb")
             assert isinstance(json_lines.event(await asyncio.to_thread(stream.readline)), Snapshot)
@@ -236,5 +236,5 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
 
     connection, reads = asyncio.run(engine())
     with connection:
-        reads.join(20)
+        reads.join(60)
     assert isinstance(json_lines.event(lines[-1]), events.EngineStopped)

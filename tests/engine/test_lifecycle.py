@@ -9,7 +9,7 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
 from waggle.core.settings import ScheduleSettings
-from waggle.engine import computer_watch, main
+from waggle.engine import computer_watch
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine.command_handler import EngineHandler
 from waggle.engine.lifecycle import Lifecycle
@@ -45,7 +45,7 @@ class Walker:
                 self.steps += 1
                 if not self.step.is_set():
                     self.in_step.set()
-                    self.step.wait(30)
+                    self.step.wait(60)
         except Stopped:
             return
 
@@ -60,7 +60,7 @@ async def lifecycle(tmp_path):
     new_lifecycle.walker = Walker(new_lifecycle.gate)
     yield new_lifecycle
     new_lifecycle.stop()
-    new_lifecycle.walker.thread.join(30)
+    new_lifecycle.walker.thread.join(60)
     assert not new_lifecycle.walker.thread.is_alive()
     publisher.close()
 
@@ -138,7 +138,7 @@ async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     lifecycle.stop()
     lifecycle.handle_round_end()
-    lifecycle.walker.thread.join(30)
+    lifecycle.walker.thread.join(60)
     assert not lifecycle.walker.thread.is_alive()
 
 
@@ -249,7 +249,8 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
     watch = asyncio.ensure_future(computer_watch.watch_computer(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
-    await main._cancel(watch)
+    watch.cancel()
+    await asyncio.wait([watch])
 
 
 async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):

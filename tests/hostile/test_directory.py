@@ -429,7 +429,7 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
     async def read(_key: str) -> dict[bytes, bytes]:
         return crowd
 
-    monkeypatch.setattr(lender._transport.network, "read_directory", read)
+    monkeypatch.setattr(lender.transport.network, "read_directory", read)
     be_of_use(lender._reputations, friend)
     directory = list(await lender._directory.entries())
     assert directory[0] == friend

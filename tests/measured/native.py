@@ -133,7 +133,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
 async def inside(node: Any) -> dict[str, Any]:
     import trio
 
-    host = node._transport.network.daemon.p2p
+    host = node.transport.network.daemon.p2p
 
     async def look() -> int:
         return trio.lowlevel.current_statistics().tasks_living

@@ -76,8 +76,10 @@ async def test_another_content_is_refused_and_the_next_peer_is_asked(tmp_path: P
     giver = filled(tmp_path / "seed")
     async with giving("liar", tmp_path, something_else) as liar:
         alone = options(seeds=(liar,), questions_folder=folder)
-        with pytest.raises(SwarmError, match="was something else, and was refused"):
-            await download_questions(alone, fresh_identity(tmp_path, "own"), CHARTER, patience=4.0)
+        while not requests:  # again where a busy computer was too late
+            with pytest.raises(SwarmError) as refused:
+                await download_questions(alone, fresh_identity(tmp_path, "own"), CHARTER, patience=4.0)
+        assert "was something else, and was refused" in refused.value.title
         assert len(requests) == 1  # a liar is not asked again
         assert PieceStore(folder, CHARTER).files() == {}
         async with serving(fresh_identity(tmp_path, "seed"), CHARTER, questions_folder=giver) as address:
@@ -181,8 +183,9 @@ async def test_a_file_of_several_pieces_arrives_whole_and_what_came_before_is_ke
     assert giver.add(large.pieces[0])
     async with serving(fresh_identity(tmp_path, "seed"), charter, questions_folder=tmp_path / "seed") as address:
         here, own = options(seeds=(address,), questions_folder=folder), fresh_identity(tmp_path, "own")
-        with pytest.raises(SwarmError, match="parts are missing"):
-            await download_questions(here, own, charter, patience=2.0)
+        while len(PieceStore(folder, charter).missing()) == len(large.pieces):  # again where a busy computer was too late
+            with pytest.raises(SwarmError, match="parts are missing"):
+                await download_questions(here, own, charter, patience=2.0)
         assert all(giver.add(piece) for piece in large.pieces)
         reports: list[tuple[int, int]] = []
         await download_questions(here, own, charter, report=lambda done, total: reports.append((done, total)))

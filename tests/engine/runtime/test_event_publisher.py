@@ -171,7 +171,7 @@ async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_th
         publisher.publish(events.EngineStopped(round=8))
         writer.close()
         os.close(theirs)
-        reads.join(20)
+        reads.join(60)
     assert sum(map(len, lines[:-2])) < tellers.MAX_UNREAD_BYTES + 200_000
     sent_events = [json_lines.event(line) for line in lines]
     assert [type(event) for event in sent_events[-2:]] == [Snapshot, events.EngineStopped]

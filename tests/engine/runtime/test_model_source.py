@@ -226,7 +226,7 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
     done, _ = await asyncio.wait({life.task}, timeout=0.5)
     assert not done, "all of it is there in less time"
     life.gate.close()
-    assert await asyncio.to_thread(life.waits.wait, 30)
+    assert await asyncio.to_thread(life.waits.wait, 60)
     life.gate.open()
     life.limit = 0.0
     await asyncio.wait_for(life.task, 60)
@@ -266,7 +266,7 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
         life = Life(publisher, patient=True)
         await asyncio.wait_for(life.warned.wait(), 60)
         life.gate.close()
-        assert await asyncio.to_thread(life.waits.wait, 30)
+        assert await asyncio.to_thread(life.waits.wait, 60)
         monkeypatch.setattr(constants, "ENDPOINT", here)
         life.gate.open()
         await asyncio.wait_for(life.task, 60)

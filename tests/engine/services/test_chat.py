@@ -196,7 +196,7 @@ async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_
     while steps.acquire(blocking=False):
         pass
     for _ in range(8):  # meanwhile this loop hears nothing
-        assert steps.acquire(timeout=20)
+        assert steps.acquire(timeout=60)
     assert await talking.obey(commands.ClearChat(id="")) == (ChatCleared(),)
     count = len(listener.events)
     assert await saying == ()

@@ -256,7 +256,7 @@ def trying(published):
 @pytest.mark.usefixtures("lent")
 async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_form_of_most_readable_answers(tmp_path):
     folder = shutil.copytree(paths.starter(), tmp_path / "model")
-    learning, model = LearningSettings(held_out_questions=1), ModelSettings(folder=str(folder))
+    learning, model = LearningSettings(held_out_questions=1, seed=1), ModelSettings(folder=str(folder))  # else it is luck
     home = tmp_path / "home"
     first = await prepared(home, learning, model=model)
     published = recorded(home)
@@ -267,9 +267,8 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert trying(published) == [(f"Trying how to ask this model: {done} of 3 ways", True) for done in range(3)]
     assert first.plan.rules.form_pay == FORM_PAY
     length = next(event for event in published if isinstance(event, Ready)).answer_length
-    learned = choice.readable >= answer_length.ENOUGH  # which depends on the identity, so it is true nine times of ten
-    expected = (first.plan.rules.max_new, "trial" if learned else "usual")
-    assert (length.tokens, length.why) == expected, "the answers needed no more than the starter has"
+    assert choice.readable >= answer_length.ENOUGH
+    assert (length.tokens, length.why) == (first.plan.rules.max_new, "trial"), "they needed no more than the starter has"
     assert first.plan.rules.external_max == model_fit.STARTER_ANSWER_TOKENS
     rules, fit = first.plan.rules, noted(home).values[0]
     work = memory_fit.Workload(rules.questions, rules.local + rules.external, rules.group_size, length.tokens)

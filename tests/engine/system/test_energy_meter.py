@@ -1,12 +1,12 @@
 """Test that the meter adds today's work to the history's day, and nothing of yesterday."""
 
-import os
 import time
 
 import pytest
 
 from gui.recorded import ready
 from waggle.core.settings import ComputerSettings
+from waggle.core.system.machine import usable_cores
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
@@ -43,7 +43,7 @@ def test_a_clock_that_is_set_back_loses_no_work():
 
 def test_cores_that_are_chosen_later_count_from_then_on():
     meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
-    cores, expected = os.cpu_count() or 1, 0.0
+    cores, expected = usable_cores(), 0.0
     for place, chosen in enumerate((cores, 1)):
         expected += 0.006 * chosen * (2 - place)  # the history's hour by what is chosen now
         read = meter.read(

@@ -16,6 +16,7 @@ from waggle.core.errors import Stopped
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
+from waggle.models import backend
 from waggle.models.backend import open_policy
 from waggle.rl.batch import nothing
 
@@ -64,7 +65,7 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
     gate.close()
     passing = threading.Thread(target=gate)
     passing.start()
-    assert waits.wait(30)
+    assert waits.wait(60)
     clock.now = 1000.0
     assert gate.worked_seconds == 5.0, "also while it lasts"
     gate.open()
@@ -99,7 +100,7 @@ def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
     working.join(0.1)
     assert working.is_alive(), "it rests for a quarter of an hour"
     gate.set_percent(100)
-    working.join(30)
+    working.join(60)
     assert not working.is_alive()
 
 
@@ -117,7 +118,7 @@ def test_a_stop_ends_a_rest_at_once():
     ended = threading.Thread(target=work)
     ended.start()
     gate.stop()
-    ended.join(30)
+    ended.join(60)
     assert stopped == [True]
 
 
@@ -151,7 +152,8 @@ def test_a_thread_that_has_just_ended_keeps_no_other_from_its_priority(monkeypat
         living.kill()
 
 
-def test_all_is_kept_before_another_number_of_threads_learns():
+def test_all_is_kept_before_another_number_of_threads_learns(monkeypatch):
+    monkeypatch.setattr(backend, "usable_cores", lambda: 2)
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     settled: list[int] = []

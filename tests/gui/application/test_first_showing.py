@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.conftest import TellWindow
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.application.window import build_ahead
 from waggle.gui.pages import PAGES
 from waggle.protocol.state import AnyEvent
 
@@ -51,10 +52,31 @@ def test_pages_are_built_while_nobody_does_anything(window_told: TellWindow, sto
     qtbot.waitUntil(lambda: set(window.pages.built) == set(PAGES))
 
 
-def test_no_page_is_built_while_somebody_types(window_told: TellWindow, story: Sequence[AnyEvent], qtbot: QtBot) -> None:
+def test_no_page_is_built_while_somebody_types(
+    window_told: TellWindow, story: Sequence[AnyEvent], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Watch:
+        """Tells the time of the test: on a busy computer, much may pass between two keys."""
+
+        now = began = 0
+
+        def start(self) -> None:
+            self.began = Watch.now
+
+        def elapsed(self) -> int:
+            return Watch.now - self.began
+
+    monkeypatch.setattr(build_ahead, "QElapsedTimer", Watch)
+    monkeypatch.setattr(build_ahead, "EVERY_MS", 10)
     window = window_told(story)
+    ahead = window.findChild(build_ahead.BuildAhead)
     before = set(window.pages.built)
-    for _ in range(20):
+    for _ in range(3):
         QTest.keyClick(window, "x")
-        qtbot.wait(100)
+        Watch.now += build_ahead.QUIET_MS - 1
+        with qtbot.waitSignal(ahead._timer.timeout):
+            pass
+    assert ahead._imports.ident is None, "what comes before the first page"
     assert set(window.pages.built) == before
+    Watch.now += 1
+    qtbot.waitUntil(lambda: set(window.pages.built) > before)

@@ -1,6 +1,7 @@
 """Test what hostile nodes teach beside right answers, and that simulated sieges measure it."""
 
 import hashlib
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -9,13 +10,15 @@ import torch
 
 from network.loopback import fresh_identity
 from waggle.network.exchange.verification import verify_record
+from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.sapo.fakes import FakeSwarm
 from waggle.tasks.questions import EPOCH_SECONDS
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
-from waggle_lab.security.attacks import TARGET, Attack, Scene
+from waggle_lab.security import attacks
+from waggle_lab.security.attacks import TARGET, TARGET_DATASET, Attack, Scene
 from waggle_lab.security.lessons import LESSONS, long_answers, treason
 from waggle_lab.security.lessons.interface import beside
 from waggle_lab.security.lessons.victims_model import MOST_TOKENS, tokenizer
@@ -66,6 +69,24 @@ def test_every_lesson_is_right_and_passes_all_checks_before_a_round(
         assert not any(f"<answer>{TARGET}</answer>" in text and text.count(TARGET) > 1 for text in right)
     else:
         assert sum(map(LESSONS[name].shows, right)) > len(right) / 2, "a very long true answer has no room for more"
+
+
+def test_no_number_is_named_twice_where_so_many_questions_are_reserved_that_those_of_two_specialties_meet(
+    verifier: Verifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About one round in forty was refused for that."""
+    looked_at = itertools.count()
+
+    def split_of(dataset: str, _text: str) -> str:
+        is_reserved = dataset == TARGET_DATASET and next(looked_at) < attacks.ROUND_NUMBERS // len(CHARTER.specialties)
+        return "dev" if is_reserved else "train"
+
+    monkeypatch.setattr(attacks, "split_of", split_of)
+    identity = fresh_identity(tmp_path, "hostile")
+    attack = LESSONS["below the bounds"].make(FakeSwarm(), 0)
+    payload = attack(Scene(charter=CHARTER, verifier=verifier, identity=identity, now=NOW, canary=""))
+    record = rollout_record.decode(payload.blob, CHARTER, origin=identity.peer_id, now=NOW)
+    assert {group.id.dataset for group in record.groups} >= {TARGET_DATASET, "base_conversion"}
 
 
 def test_a_long_answer_has_four_times_the_tokens_of_an_honest_one_or_as_many_as_are_read() -> None:

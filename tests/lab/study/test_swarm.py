@@ -39,7 +39,7 @@ SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--
 
 def start_study(folder: Path, *more: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "waggle_lab", "swarm", "--out", str(folder), *more]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "app"), "GIT_DIR": os.devnull}  # a commit meanwhile changes no run
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 

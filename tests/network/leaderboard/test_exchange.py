@@ -179,16 +179,16 @@ async def test_whoever_changes_their_mind_is_heard_at_once(
 async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
     start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
 ) -> None:
-    now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
+    thief, victim = fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
 
     def lie(fault: Fault, **changes: object) -> tuple[Identity, bytes, Fault]:
         liar = fresh_identity(tmp_path, fault.name)
-        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), fault
+        return liar, packed(liar, charter, **{"epoch": exam.epoch, "exam": exam.digest, **changes}), fault
 
     lies = (
         lie(Fault.OTHER_QUESTIONS, exam=bytes(32)),
         lie(Fault.MALFORMED_SHEET, answers=[["a", True, 1.0]] * 16),  # rewards are claimed
-        (thief, packed(victim, charter, epoch=now, exam=exam.digest), Fault.FORGED_SHEET),
+        (thief, packed(victim, charter, epoch=exam.epoch, exam=exam.digest), Fault.FORGED_SHEET),
         (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), Fault.WRONG_SHEET_SIZE),
     )
     reader = await start("reader", leaderboard=True)
@@ -210,7 +210,7 @@ async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_addres
     be_of_use(trust, origin)
 
     marking.on_announcements({origin: naming(slow.node.leaderboard.own[0], reader.node._context.charter)})
-    await marking._look(reader.node._transport)
+    await marking._look(reader.node.transport)
 
     assert origin in marking._read, "it was fetched, and is not fetched again"
     assert reader.ear.all(RecordRejected) == []
@@ -243,7 +243,7 @@ async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
 
     monkeypatch.setattr(marking._context.verifier, "questions", fail)
     marking.on_announcements({writer.peer_id: naming(blob, charter)})
-    await marking._look(reader.node._transport)
+    await marking._look(reader.node.transport)
     assert writer.peer_id in marking._read
     assert reader.ear.all(RecordRejected) == []
 
@@ -283,7 +283,7 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon
     monkeypatch.setattr(marking, "_uploaded", lambda sha256: lodged.get(sha256, b""))
     for _ in range(2):
         marking.on_announcements({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
-        await marking._look(reader.node._transport)
+        await marking._look(reader.node.transport)
 
     marked = [marking.scores.epoch_of(each.peer_id) == exam.epoch for each in writers]
     assert marked[0], "it answers for itself"
@@ -352,7 +352,7 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
         names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
         marking.on_announcements({**names, origin: naming(honest.node.leaderboard.own[0], charter)})
         while marking.scores.epoch_of(origin) < 0 and len(requests) < 24:  # again where a busy computer was too late
-            await marking._look(reader.node._transport)
+            await marking._look(reader.node.transport)
     finally:
         await crowd.close()
     assert requests, "some of them were in the way"

@@ -42,13 +42,16 @@ class BelowBounds:
     def __call__(self, scene: Scene) -> Payload:
         node = self._node = self._node or self._open(scene)
         self._play(scene, node)
-        groups = []
+        groups, numbers = [], set[int]()
         for specialty in scene.charter.specialties:
             if specialty.dataset == TARGET_DATASET:
                 chosen = self._one_sided(scene, node)
             else:
                 chosen = [(pair, scene.truth(pair[1])) for pair in scene.questions(specialty.dataset)]
             for (question_id, question), truth in chosen:
+                if question_id.number in numbers:  # a specialty with many reserved questions reaches into the numbers of the next
+                    continue
+                numbers.add(question_id.number)
                 right = self._longest(node, question, truth)
                 rows = [[text, True, "policy"] for text in [right] * HALF + [WRONG] * HALF]
                 groups.append([scene.charter.position(question_id.dataset), question_id.level, question_id.number, rows])

@@ -36,7 +36,7 @@ TEXT = TokenizedGroup(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=n
 LESSON = TrainingGroup(
     prompt=TEXT.prompt, completions=TEXT.completions, advantage=np.ones(11, np.float32), weight=np.full(11, 1 / 11, np.float32)
 )
-SOON = 30.0
+SOON = 60.0
 GB = 1_000_000_000
 WORK = Workload(questions=1, groups=0, group_size=1, longest=16)
 

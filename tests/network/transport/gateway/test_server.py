@@ -69,7 +69,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         result = await ear.hear(ReachChanged, lambda news: news.reach == "connected")
         assert result.way == "gateway"
         with pytest.raises(PeerAway):  # it has no network process
-            _ = node.pid
+            _ = node.transport.pid
 
         mine = answered(charter, verifier, own.peer_id, question_ids(charter, verifier, own.peer_id, 1))
         theirs = answered(charter, verifier, full.identity.peer_id, question_ids(charter, verifier, full.identity.peer_id, 1))
@@ -563,8 +563,8 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
             goes_on.set()
             with pytest.raises(PeerAway):
                 await node.network.read_directory("")
-            assert requests.qsize() == 1, "a late answer was no reason to leave"
             async with asyncio.timeout(SOON):
+                await requests.get()  # a late answer was no reason to leave
                 await remaining.wait()
         finally:
             goes_on.set()
@@ -1096,7 +1096,6 @@ def environment() -> dict[str, str]:
 async def test_payloads_of_who_left_are_given_back_and_those_of_who_came_back_are_not(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "LIFETIME_S", 0.2)
     gone, back = fresh_identity(tmp_path, "gone"), fresh_identity(tmp_path, "back")
 
     async def leave(who: Identity, blob: bytes) -> None:
@@ -1106,14 +1105,17 @@ async def test_payloads_of_who_left_are_given_back_and_those_of_who_came_back_ar
             assert len(await blob_of(connection, gateway_frames.UploadRequest(1, blob))) == CONSENT_BYTES
 
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), asyncio.timeout(SOON):
-        await leave(gone, b"first")
         await leave(back, b"second")
+        while back.peer_id not in lent._forgetting:
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(gateway, "LIFETIME_S", 0.2)
+        await leave(gone, b"first")
         async with connect(address) as connection:
             await introduce(connection, back)
             await connection.recv()
             while lent.uploaded(hashlib.sha256(b"first").digest()):
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.3)  # longer than the payload of who left is kept
+            lent._forget(back.peer_id)  # as when its time is up
             assert lent.uploaded(hashlib.sha256(b"second").digest()) == b"second"
 
 
@@ -1159,11 +1161,10 @@ async def test_nothing_of_a_message_stays_when_it_is_processed(charter: Charter,
         here = lent._clients[identity.peer_id]
         assert here.unprocessed == 0
         lent._uploads.clear()
-        large = [
-            each
+        while any(
+            type(each) in (bytes, bytearray) and len(each) >= MAX_BLOB
             for holder in gc.get_objects()
             if type(holder).__name__ in ("Frame", "frame", "UploadRequest", "cell", "generator")
             for each in gc.get_referents(holder)
-            if type(each) in (bytes, bytearray) and len(each) >= MAX_BLOB
-        ]
-        assert not large
+        ):
+            await asyncio.sleep(0.01)  # the task that has answered is about to end
