@@ -3,8 +3,8 @@
 
     python3 tests/measured/real_model.py
 
-The runs were played by `waggle-lab swarm` on a computer with a graphics card; real_model/README.md has the commands and says at
-which commits.
+The runs were played by `waggle-lab swarm`, those of first_steps_cpu.jsonl on a CPU and all others on a graphics card;
+real_model/README.md has the commands and says at which commits.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from waggle_lab.study.comparison import Arm, arms, configuration_label
 from waggle_lab.study.statistics import Estimate
 
 FOLDER = Path(__file__).with_suffix("")
-MACHINE = "one NVIDIA H100, 16 cores, Python 3.12, torch 2.11.0"
+MACHINE = "one NVIDIA H100, 16 cores, Python 3.12, torch 2.11.0; `first_steps_cpu`: one core, Python 3.11, torch 2.13.0, float32"
 FORM_OPTIONS = ":form=0.25:prompt=chat_example_opened"
 ALONE, FILTERED, EVEN, MOSTLY_OTHERS, DEFAULT = (
     f"{name}{FORM_OPTIONS}:rate=2e-5" for name in ("8/0", "8/0-filtered", "4/4", "2/6", "default")
@@ -50,6 +50,7 @@ def main() -> int:
         "plain_44_over_isolated_end": ratio(played[EVEN], alone, end),
         "last_over_peak": with_interval(default.estimate(statistics.last_over_peak)),
         "first_steps": [row(arm) for arm in played.values()],
+        "first_steps_cpu": [row(arm) for arm in arms(runs_of("first_steps_cpu"))],
         "first_steps_lora": [row(arm) for arm in arms(runs_of("first_steps_lora"))],
         "settings": [row(arm) for arm in arms(runs_of("settings"))],
         "settings_lora": [row(arm) for arm in arms(runs_of("settings_lora"))],
