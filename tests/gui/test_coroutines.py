@@ -1,14 +1,17 @@
 """Coroutines of the window end with their owners, and their errors are faults like any others."""
 
 import asyncio
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import shiboken6
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
+import waggle
 from gui.answers import run_coroutines
 from waggle.gui import coroutines
 
@@ -74,7 +77,10 @@ PROGRAM = "with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(app)) as r
 PICTURE = "application_with_coroutines()\ncoroutines.start(owner, begin())\nfor _ in range(4):\n    app.processEvents()"
 
 
-@pytest.mark.parametrize("program", [PROGRAM, PICTURE])
+@pytest.mark.parametrize("program", [PROGRAM, PICTURE], ids=["the program", "a picture"])
 def test_a_program_ends_without_a_word_while_a_coroutine_waits(program: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", WAITS + program], capture_output=True, text=True, timeout=120, check=False)
+    places = os.pathsep.join(map(str, (Path(waggle.__file__).parents[1], Path(__file__).parents[1])))
+    environment = {**os.environ, "PYTHONPATH": places, "QT_QPA_PLATFORM": "offscreen"}
+    command = [sys.executable, "-c", WAITS + program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert (ended.returncode, ended.stderr) == (0, "")
