@@ -1,4 +1,4 @@
-"""Test that the specialties stand on Home while the first test fills them, and what the cards have of the height then."""
+"""Test that the specialties stand on Home while the first test fills them."""
 
 from msgspec.structs import replace
 from PySide6.QtWidgets import QWidget
@@ -6,12 +6,10 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import SPECIALTIES, ready
 from waggle.gui.charts.painted.skill_comb import NAMED
-from waggle.gui.pages.home.first_round import FirstRound
 from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.layout import UNLIMITED
 from waggle.protocol import events
-from waggle.protocol.state import Card, State
+from waggle.protocol.state import State
 
 TESTED = State(ready=ready(round=0), phase="contributing", test=events.HeldOutProgress(done=3, total=90))
 
@@ -31,15 +29,3 @@ def test_the_specialties_stand_there_while_the_first_test_fills_them(theme: Them
     many = tuple(events.SpecialtyInfo(dataset=f"d{i}", title=f"Specialty {i}") for i in range(NAMED + 1))
     card.show_state(replace(TESTED, ready=ready(round=0, specialties=many)))
     assert card.isHidden(), "cells without names or figures say nothing"
-
-
-def test_outlines_are_no_higher_than_three_questions_and_questions_take_what_there_is(theme: Theme, qtbot: QtBot) -> None:
-    first = FirstRound(theme)
-    qtbot.addWidget(first)
-    first.resize(700, 900)
-    first.show_state(TESTED)
-    assert first.highest() < 600
-    answer = events.ShownCompletion(text="7", judged=True, reason="wrong: 7")
-    card = Card(key="k", round=0, at=0.0, specialty="Fractions", question="Which?", completions=(answer,))
-    first.show_state(replace(TESTED, test=None, cards=(card,)))
-    assert first.highest() == UNLIMITED
