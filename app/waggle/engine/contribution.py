@@ -62,16 +62,17 @@ class ProcessResources:
 
 def recover_swarms(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> None:
     """Rebuild a list of swarms that was lost. Raises SwarmError."""
-    if chosen.swarm.charter and not home.swarms.exists():  # whoever names the swarm in the settings needs no list
+    if chosen.swarm.charter and not home.swarms.exists():  # a swarm that the settings name needs no list
         return
     if (warned := swarm_recovery.recover(home)) is not None:
         publisher.publish(warned)
 
 
 async def contribute(process: ProcessResources, restart_reason: str) -> str:
-    """Contribute. After a failure, undo the choices that may have caused it, or use less memory, and restart.
+    """Contribute until a stop or a restart; return why the engine restarts, empty if it ends.
 
-    Takes the reason of this restart and returns that of the next one; empty: none. Raises WaggleError where neither helps.
+    `restart_reason` is what the run before returned. After a failure, undo the choices that may have caused it, or use less
+    memory, and restart. Raises WaggleError if neither helps.
     """
     publisher = process.publisher
     try:

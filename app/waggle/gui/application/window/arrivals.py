@@ -14,7 +14,7 @@ from waggle.gui.pages.swarms.page import SwarmsPage
 
 
 class Arrivals(QObject):
-    """Each is shown on its page. `attention_wanted`: the window should come to the front."""
+    """Shows each on its page, or says in a notice why it cannot. `attention_wanted`: the window should come to the front."""
 
     attention_wanted = Signal()
 

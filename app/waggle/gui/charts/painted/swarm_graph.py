@@ -242,7 +242,7 @@ class SwarmGraph(PaintedChart):
         return node.peer.faded or self._halts
 
     def _names(self, painter: QPainter) -> None:
-        """Draw each name that fits, and always that of the selected peer."""
+        """Draw each name that fits. The selected peer always has its name."""
         font = self.theme.font("caption")
         painter.setFont(font)
         nodes = {node.peer.id: node for node in self._around}

@@ -25,6 +25,7 @@ TRIES = (4, 2, 5)  # the outlines of tries at each of them
 TILE_WIDE, TILE_HIGH, CHIP_WIDE = 104, 64, 72  # pixels of the outlines of tries and of a specialty, before text scaling
 LINE_HIGH, BETWEEN = 16, 28  # pixels: the outline of a question, and below the outlines of its tries
 QUESTION_HIGH, GAP = 76, 8  # pixels: a question at most, before text scaling; between parts
+ABOVE, BELOW = 6, 2  # pixels around the words
 
 
 class TriedQuestion(QWidget):
@@ -86,14 +87,14 @@ class FirstRound(QWidget):
         self._questions: list[TriedQuestion] = []  # each is made once there is room for it
         self._outlines = QuestionOutlines(theme)
         self.meaning = text(theme, "", "strong", wrap=True)
-        self._box = column(6, self.meaning, 2, (self._outlines, 1000), None, gap=GAP)
+        self._box = column(ABOVE, self.meaning, BELOW, (self._outlines, 1000), None, gap=GAP)
         self.setLayout(self._box)
 
     def highest(self) -> int:
-        """The greatest height in pixels: that of all outlines; questions take what there is."""
+        """The most pixels of height that it can use: those of all outlines. Questions can use all that there are."""
         if self._cards:
             return UNLIMITED
-        words = self.meaning.heightForWidth(self.width()) + self._box.contentsMargins().top() + 8 + 3 * GAP
+        words = self._box.contentsMargins().top() + ABOVE + self.meaning.heightForWidth(self.width()) + BELOW + 3 * GAP
         return words + OUTLINED * self._theme.px(LINE_HIGH + GAP + TILE_HIGH + BETWEEN + GAP)
 
     @property
