@@ -169,14 +169,15 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
 @pytest.mark.timeout(300)
 def test_the_window_opens_where_it_stood(person: Person, expected: dict[str, Any]) -> None:
     """It writes down the same page when the system ends it; the frame that this platform draws moves it by a point or two."""
-    was = window_state.read(Home(person.home).window)
+    path = person.home / window_state.NAME
+    was = window_state.read(path)
     assert (was.geometry, was.page, was.tray_told) == (expected["window"]["geometry"], "peers", expected["window"]["tray_told"])
     assert was.geometry_bytes
     with running(Program("--home", str(person.home), environment={**person.environment, **OFFSCREEN})) as window:
         wait_until(lambda: has_engine(person.home), 120, "the engine of the window")
         window.process.send_signal(signal.SIGTERM)
         assert window.process.wait(120) == 0, window.errors
-    assert window_state.read(Home(person.home).window).page == was.page
+    assert window_state.read(path).page == was.page
 
 
 def test_who_a_person_is_stays_the_same(person: Person, expected: dict[str, Any]) -> None:
