@@ -202,7 +202,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     less = ComputerSettings(memory_gb=0.56, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
     assert divided.model.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=4)
-    with pytest.raises(ModelError, match=r"does not fit: it needs 0.5 GB at the least, and 0.4 GB are free"):
+    with pytest.raises(ModelError, match=r"does not fit: it needs at least 0.5 GB of memory, and Waggle may use 0.3 GB"):
         await prepared(
             tmp_path / "other", learning, model=model, computer=ComputerSettings(memory_gb=0.4, device="cpu", threads=1)
         )
