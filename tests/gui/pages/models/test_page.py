@@ -274,7 +274,7 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
     tell(window, failed)
     assert page._choice._title.words() == "Waggle could not switch to Small"
     assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
-    assert page._choice._unchanged.text().startswith("Nothing was lost")
+    assert page._choice._unchanged.text().startswith("You are still training")
     page._choice._retry.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     page._choice._close.click()

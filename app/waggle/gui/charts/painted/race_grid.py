@@ -45,7 +45,7 @@ class RaceGrid(PaintedChart):
         if run.solved != old.solved or race.racers != before.racers:
             if self.theme.moves and self.isVisible():
                 fresh = [cell for cell, teacher in run.solved.items() if teacher is not None and cell not in old.solved]
-                if len(fresh) <= TOGETHER:
+                if len(self._jumps) + len(fresh) <= TOGETHER:
                     self._jumps |= dict.fromkeys(fresh, self._clock())
             if self._jumps:
                 self.frames.start()
