@@ -187,7 +187,7 @@ def test_a_service_that_nobody_answers_says_so_and_can_be_stopped(home):
             assert service.process.poll() is None
         service.process.send_signal(signal.SIGTERM)
         assert service.end() == 0, "else its manager starts it again"
-    assert b"which swarm you were in" in service.errors
+    assert b"which of your swarms you trained in" in service.errors
     assert DIGEST.encode() in service.errors
 
 
