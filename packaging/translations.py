@@ -43,7 +43,7 @@ TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words; `tr` gets a word by a
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 LETTERS = re.compile("[A-Za-z]{2}")
 PLACE = re.compile(r"%\d|%n")
-ONLY_ORDER = {"%1%", "%1 %2 %3 %4"}  # a share; day, month, year and time: without a word, but not the same in all languages
+ONLY_ORDER = {"%1 %2 %3 %4"}  # day, month, year and time: without a word, but not the same in all languages
 
 
 Translation = tuple[str, ...]  # one form, or those of a plural

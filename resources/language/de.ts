@@ -148,13 +148,11 @@
 <message><source>%1 was closed just now.</source><translation>%1 wurde gerade erst geschlossen.</translation></message>
 <message><source>%1 was damaged.</source><translation>%1 war beschädigt.</translation></message>
 <message><source>%1 was found</source><translation>%1 wurde gefunden</translation></message>
-<message><source>%1 was not chosen</source><translation>%1 wurde nicht gewählt</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1 wurde noch nicht umgewandelt.</translation></message>
 <message><source>%1 was right first</source><translation>%1 löste es zuerst</translation></message>
 <message><source>%1 was right first.</source><translation>%1 löste es zuerst.</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>%1 würde in %2 trainiert und verlöre, was es lernt.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>%1 eigene, %2 fremde</translation></message>
-<message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ Antworten/h, %2 von %3 GB RAM</translation></message>
 <message><source>%1, %2 left</source><translation>%1, noch %2</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, eine neue Frage, die auch andere annehmen</translation></message>
@@ -182,8 +180,7 @@
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n Adresse</numerusform><numerusform>%n Adressen</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>%n Adresse bisher versucht.</numerusform><numerusform>%n Adressen bisher versucht.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n Antwort</numerusform><numerusform>%n Antworten</numerusform></translation></message>
-<message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
-<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>%n fehlerhafte Nachricht wurde ignoriert</numerusform><numerusform>%n fehlerhafte Nachrichten wurden ignoriert</numerusform></translation></message>
+<message numerus="yes"><source>%n answers more likely next time</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
 <message numerus="yes"><source>%n bytes</source><translation><numerusform>%n Byte</numerusform><numerusform>%n Byte</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
@@ -230,6 +227,7 @@
 <message numerus="yes"><source>%n taught one answer more often than the questions have it</source><translation><numerusform>%n lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n über ein Relais</numerusform><numerusform>%n über ein Relais</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n Token/s</numerusform><numerusform>%n Tokens/s</numerusform></translation></message>
+<message numerus="yes"><source>%n unreadable messages were ignored</source><translation><numerusform>%n unlesbare Nachricht wurde ignoriert</numerusform><numerusform>%n unlesbare Nachrichten wurden ignoriert</numerusform></translation></message>
 <message numerus="yes"><source>%n were left out.</source><translation><numerusform>%n ausgelassen.</numerusform><numerusform>%n ausgelassen.</numerusform></translation></message>
 <message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n war mehr als sein Anteil</numerusform><numerusform>%n waren mehr als sein Anteil</numerusform></translation></message>
 <message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n zu lang für dein Modell</numerusform><numerusform>%n zu lang für dein Modell</numerusform></translation></message>
@@ -340,8 +338,9 @@
 <message><source>All weights, if memory allows</source><translation>Alle, wenn der Speicher reicht</translation></message>
 <message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
+<message><source>Allow again</source><translation>Wieder zulassen</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
-<message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
+<message><source>Allowing…</source><translation>Wird zugelassen …</translation></message>
 <message><source>Alone</source><translation>Allein</translation></message>
 <message><source>Alone leads, %1 to %2</source><translation>Allein führt, %1 zu %2</translation></message>
 <message><source>Also on this computer</source><translation>Auch auf diesem Computer</translation></message>
@@ -403,8 +402,6 @@
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
-<message><source>Asking the hub about %1</source><translation>Der Hub wird nach %1 gefragt</translation></message>
-<message><source>Asking which swarms are known.</source><translation>Welche Schwärme bekannt sind, wird erfragt.</translation></message>
 <message><source>Asking.</source><translation>Fragt nach.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Fragt die signierte Versionsliste der Macher ab, aber nur, wenn du hier drückst. Nichts wird von selbst installiert.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Mindestens 8 Zeichen; vier Wörter, die niemand erraten würde, sind gut.</translation></message>
@@ -493,7 +490,7 @@
 <message><source>Choose a new folder: nothing is ever overwritten.</source><translation>Wähle einen neuen Ordner: Nichts wird je überschrieben.</translation></message>
 <message><source>Choose a plain model.</source><translation>Wähle ein schlichtes Modell.</translation></message>
 <message><source>Choose a shorter path.</source><translation>Wähle einen kürzeren Pfad.</translation></message>
-<message><source>Choose a smaller model, close other programs, or allow more: computer.memory_gb.</source><translation>Wähle ein kleineres Modell, schließe andere Programme oder erlaube mehr: computer.memory_gb.</translation></message>
+<message><source>Choose a smaller model, close other programs, or let Waggle use more memory in Settings.</source><translation>Wähle ein kleineres Modell, schließe andere Programme oder gib Waggle in den Optionen mehr Speicher.</translation></message>
 <message><source>Choose a smaller model, or close other programs.</source><translation>Wähle ein kleineres Modell, oder schließe andere Programme.</translation></message>
 <message><source>Choose a swarm</source><translation>Schwarm wählen</translation></message>
 <message><source>Choose a swarm, and switch training alone off, to train with others.</source><translation>Wähle einen Schwarm und schalte das Training allein aus, um mit anderen zu trainieren.</translation></message>
@@ -535,7 +532,7 @@
 <message><source>Close it and open it again, so that all parts fit together. What your model has learned is saved.</source><translation>Schließe es und öffne es neu, damit alle Teile zusammenpassen. Was dein Modell gelernt hat, ist gespeichert.</translation></message>
 <message><source>Close it, or choose another port.</source><translation>Schließe es, oder wähle einen anderen Port.</translation></message>
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Schließe andere Programme, oder senke learning.group_size.</translation></message>
-<message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Schließe andere Programme, oder senke learning.max_new_tokens.</translation></message>
+<message><source>Close other programs, or lower the longest answer in Settings.</source><translation>Schließe andere Programme oder verkürze in den Optionen die längste Antwort.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Schließe andere Programme, oder erhöhe die Grenze offener Dateien (ulimit -n).</translation></message>
 <message><source>Close other programs, then race again.</source><translation>Schließ andere Programme, und starte den Wettlauf dann noch einmal.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Schließ andere Programme und versuch es noch einmal.</translation></message>
@@ -867,7 +864,7 @@
 <message><source>It comes with Waggle and is open to all. It may be empty: then you train alone until you invite someone.</source><translation>Er kommt mit Waggle und ist offen für alle. Vielleicht ist er leer: Dann trainierst du allein, bis du jemanden einlädst.</translation></message>
 <message><source>It continues in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
 <message><source>It continues in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
-<message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
+<message><source>It counts only while “Train alone” is on in Settings.</source><translation>Er gilt nur, solange „Allein trainieren“ in den Optionen an ist.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
 <message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Es findet richtige Antworten, markiert sie aber noch nicht mit dem Antwort-Tag. Das lernt es zuerst.</translation></message>
@@ -896,7 +893,6 @@
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es das auch als Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es das auch als Antwort.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
-<message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Es kennt nur Rätsel und plaudert daher schlecht: Jede Nachricht wird als neues Rätsel gelesen, ohne die davor.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Es weiß das, markiert es aber noch nicht als seine Antwort.</translation></message>
@@ -925,6 +921,7 @@
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
 <message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Es nimmt nur einen Teil des Prozessors. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
+<message><source>It then continues by itself.</source><translation>Danach geht es von selbst weiter.</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
 <message><source>It trains on</source><translation>Trainiert wird</translation></message>
 <message><source>It tries</source><translation>Es probiert</translation></message>
@@ -934,6 +931,7 @@
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Er wurde gerade erst eingesteckt.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Einmal war es richtig, jetzt nicht mehr.</translation></message>
+<message><source>It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.</source><translation>Es wurde nur mit Rätseln trainiert: Es chattet nicht gut und merkt sich frühere Nachrichten nicht.</translation></message>
 <message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
 <message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
 <message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Der Link funktioniert nur für Leute in deinem eigenen Netz: Waggle fand keine Adresse, die von außen erreichbar ist.</translation></message>
@@ -1012,6 +1010,8 @@
 <message><source>Leg counting</source><translation>Beine zählen</translation></message>
 <message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Bisher weniger als 1 Wh: so viel, wie ein Laptop in etwa %1 braucht.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Lass Waggle zuerst eine Runde beenden.</translation></message>
+<message><source>Let Waggle use more memory in Settings.</source><translation>Gib Waggle in den Optionen mehr Speicher.</translation></message>
+<message><source>Let Waggle use more of the disk in Settings, or choose a smaller model.</source><translation>Gib Waggle in den Optionen mehr Platz auf der Festplatte oder wähle ein kleineres Modell.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Lass deinen Computer mit anderen lernen</translation></message>
 <message><source>Letter counting</source><translation>Buchstaben zählen</translation></message>
 <message><source>Level so far, at %1</source><translation>Bisher gleichauf bei %1</translation></message>
@@ -1026,6 +1026,7 @@
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA für dieses Modell braucht peft, und das ist nicht installiert.</translation></message>
 <message><source>Loading</source><translation>Wird geladen</translation></message>
 <message><source>Loading the model</source><translation>Das Modell wird geladen</translation></message>
+<message><source>Loading your swarms.</source><translation>Deine Schwärme werden geladen.</translation></message>
 <message><source>Log</source><translation>Protokoll</translation></message>
 <message><source>Logic</source><translation>Logik</translation></message>
 <message><source>Logs</source><translation>Protokolle</translation></message>
@@ -1044,6 +1045,7 @@
 <message><source>Looking for peers (tried %1).</source><translation>Sucht Peers (%1 versucht).</translation></message>
 <message><source>Looking for peers.</source><translation>Sucht Peers.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
+<message><source>Looking up %1 on Hugging Face</source><translation>%1 wird auf Hugging Face gesucht</translation></message>
 <message><source>Loss</source><translation>Verlust</translation></message>
 <message><source>Low</source><translation>Niedrig</translation></message>
 <message><source>Lower for larger models.</source><translation>Niedriger bei größeren Modellen.</translation></message>
@@ -1144,6 +1146,7 @@
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
+<message><source>No answers are shared. You can join a swarm later.</source><translation>Es werden keine Antworten geteilt. Du kannst später einem Schwarm beitreten.</translation></message>
 <message><source>No battery found.</source><translation>Kein Akku gefunden.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Es gibt keinen Stand mehr, auf den es folgt.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Keine Downloads; %1 sind frei</translation></message>
@@ -1213,7 +1216,6 @@
 <message><source>Nothing is holding Waggle back.</source><translation>Nichts hält Waggle auf.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>In %1 ist noch nichts gespeichert.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nichts wird gesendet und nichts empfangen.</translation></message>
-<message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nichts wird gesendet und nichts empfangen. Du kannst später anderen beitreten.</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
@@ -1232,7 +1234,6 @@
 <message><source>Nothing was learned in this round: its step was left out.</source><translation>In dieser Runde wurde nichts gelernt: Ihr Lernschritt fiel aus.</translation></message>
 <message><source>Nothing was lost.</source><translation>Nichts ging verloren.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nichts ging verloren. Andere Programme zu schließen schafft Platz.</translation></message>
-<message><source>Nothing was lost: you are still training %1.</source><translation>Nichts ging verloren: Du trainierst weiter %1.</translation></message>
 <message><source>Nothing was pushed.</source><translation>Es wurde nichts hochgeladen.</translation></message>
 <message><source>Nothing was removed</source><translation>Nichts wurde entfernt</translation></message>
 <message><source>Nothing will be lost.</source><translation>Nichts geht verloren.</translation></message>
@@ -1256,7 +1257,6 @@
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once for each specialty.</source><translation>Einmal je Fachgebiet.</translation></message>
-<message><source>Once one answers, Waggle checks whether others can connect to you.</source><translation>Sobald einer antwortet, prüft Waggle, ob andere sich mit dir verbinden können.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Ein Sechseck für jedes der %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
@@ -1286,7 +1286,6 @@
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
 <message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
 <message><source>Other swarms</source><translation>Andere Schwärme</translation></message>
-<message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
 <message><source>Others can connect to you.</source><translation>Andere können sich mit dir verbinden.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Andere in deinem lokalen Netz sehen dann, dass Waggle hier läuft und in welchem Schwarm.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Andere in deinem Netz können auch %1 öffnen</translation></message>
@@ -1390,8 +1389,7 @@
 <message><source>Quit</source><translation>Beenden</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Beenden; die Engine läuft weiter</translation></message>
 <message><source>Race again</source><translation>Noch einmal</translation></message>
-<message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Erhöhe computer.disk_gb in den Einstellungen, oder wähle ein kleineres Modell.</translation></message>
-<message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Erhöhe sie, oder hebe sie auf: computer.traffic_kb in den Optionen.</translation></message>
+<message><source>Raise it, or remove it, in Settings.</source><translation>Erhöhe oder entferne sie in den Optionen.</translation></message>
 <message><source>Ransom note</source><translation>Erpresserbrief</translation></message>
 <message><source>Read %1 again</source><translation>%1 noch einmal lesen</translation></message>
 <message><source>Read it again</source><translation>Noch einmal lesen</translation></message>
@@ -1464,7 +1462,7 @@
 <message><source>Runs are compared by rounds.</source><translation>Läufe werden nach Runden verglichen.</translation></message>
 <message><source>Saturday</source><translation>Samstag</translation></message>
 <message><source>Save</source><translation>Speichern</translation></message>
-<message><source>Save a share card</source><translation>Eine Karte zum Teilen speichern</translation></message>
+<message><source>Save a picture to share</source><translation>Bild zum Teilen speichern</translation></message>
 <message><source>Save as a file</source><translation>Als Datei speichern</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Speichere sie als UTF-8, oder benenne sie um.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Speichere sie als UTF-8.</translation></message>
@@ -1479,7 +1477,7 @@
 <message><source>Saved to %1</source><translation>Gespeichert in %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Gespeichert unter %1. Einige ältere Runden fehlen, weil die Engine nicht geantwortet hat.</translation></message>
 <message><source>Say goodbye</source><translation>Abschied nehmen</translation></message>
-<message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Sag etwas: Dein Modell antwortet, wie es heute ist, und daneben, wie es früher war.</translation></message>
+<message><source>Say something, and compare your model with how it was before training.</source><translation>Schreib etwas und vergleiche dein Modell mit dem Stand vor dem Training.</translation></message>
 <message><source>Scales text and controls.</source><translation>Vergrößert Text und Bedienelemente.</translation></message>
 <message><source>Score on new questions</source><translation>Ergebnis bei neuen Fragen</translation></message>
 <message><source>Score on new questions by round; the table shows the same</source><translation>Ergebnis bei neuen Fragen nach Runde; die Tabelle zeigt dasselbe</translation></message>
@@ -1535,7 +1533,7 @@
 <message><source>Shorten it.</source><translation>Kürze sie.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Kürze die Listen darin.</translation></message>
 <message><source>Shorten them, or choose another model.</source><translation>Kürze sie oder wähle ein anderes Modell.</translation></message>
-<message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Kürzere Antworten können reisen: learning.max_new_tokens in den Optionen.</translation></message>
+<message><source>Shorter answers can travel: lower the longest answer in Settings.</source><translation>Kürzere Antworten können reisen: Verkürze in den Optionen die längste Antwort.</translation></message>
 <message><source>Shortest path</source><translation>Kürzester Weg</translation></message>
 <message><source>Show all</source><translation>Alle zeigen</translation></message>
 <message><source>Show answers</source><translation>Antworten zeigen</translation></message>
@@ -1591,11 +1589,11 @@
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting Waggle.</source><translation>Waggle wird gestartet.</translation></message>
 <message><source>Starting and closing</source><translation>Starten und Schließen</translation></message>
 <message><source>Starting points</source><translation>Erste Anlaufstellen</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
-<message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
 <message><source>Starting up. The link is checked in a moment.</source><translation>Startet noch. Der Link wird gleich geprüft.</translation></message>
 <message><source>Starts %1 at %2.</source><translation>Beginnt %1 um %2.</translation></message>
 <message><source>Starts %1 min after you stop.</source><translation>Beginnt %1 min, nachdem du aufhörst.</translation></message>
@@ -1637,10 +1635,8 @@
 <message><source>Swarms and peers</source><translation>Schwärme und Peers</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Schwärme, die du kennst, sind beendet.</translation></message>
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Schwärme, die du kennst, Schlüssel der privaten, und was du von Peers hältst.</translation></message>
-<message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Schalte swarm.solo in den Optionen aus, und starte neu.</translation></message>
-<message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Schalte swarm.solo aus, bis sie von Mitgliedern heruntergeladen sind.</translation></message>
 <message><source>Switch to %1</source><translation>Zu %1 wechseln</translation></message>
-<message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
+<message><source>Switching from %1 takes a few seconds. Your model keeps what it learned and goes on with round %2.</source><translation>Der Wechsel von %1 dauert ein paar Sekunden. Dein Modell behält, was es gelernt hat, und macht mit Runde %2 weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>
 <message><source>System default (off)</source><translation>Systemstandard (aus)</translation></message>
@@ -1800,8 +1796,8 @@
 <message><source>The list of versions cannot be read.</source><translation>Die Liste der Versionen lässt sich nicht lesen.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Die Liste der Versionen ist nicht von den Machern von Waggle unterschrieben; sie wurde nicht beachtet.</translation></message>
 <message><source>The list of versions is too long to be one.</source><translation>Die Liste der Versionen ist zu lang, um eine zu sein.</translation></message>
-<message><source>The list of your swarms was damaged. Waggle restored it from other files.</source><translation>Die Liste deiner Schwärme war beschädigt. Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
-<message><source>The list of your swarms was gone. Waggle restored it from other files.</source><translation>Die Liste deiner Schwärme war weg. Waggle hat sie aus anderen Dateien wiederhergestellt.</translation></message>
+<message><source>The list of your swarms was damaged. Waggle found your swarms in other files.</source><translation>Die Liste deiner Schwärme war beschädigt. Waggle hat sie in anderen Dateien wiedergefunden.</translation></message>
+<message><source>The list of your swarms was gone. Waggle found your swarms in other files.</source><translation>Die Liste deiner Schwärme war weg. Waggle hat sie in anderen Dateien wiedergefunden.</translation></message>
 <message><source>The local network cannot be searched: %1.</source><translation>Das lokale Netz lässt sich nicht durchsuchen: %1.</translation></message>
 <message><source>The log has the details.</source><translation>Einzelheiten stehen im Protokoll.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Die längste Frage hat %1 Zeichen, die längste Antwort %2.</translation></message>
@@ -1844,7 +1840,7 @@
 <message><source>The old training cannot continue with these files.</source><translation>Das alte Training kann mit diesen Dateien nicht weitergehen.</translation></message>
 <message><source>The one before it was used.</source><translation>Der davor wurde benutzt.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Der andere Computer antwortet nicht: Nichts wurde geändert.</translation></message>
-<message><source>The other person scans this, or opens the link. They see what they would join before they do.</source><translation>Die andere Person scannt dies oder öffnet den Link. Bevor sie beitritt, sieht sie, was das für ein Schwarm ist.</translation></message>
+<message><source>The other person scans this code, or opens the link. Waggle shows them the swarm before they join.</source><translation>Die andere Person scannt den Code oder öffnet den Link. Waggle zeigt ihr den Schwarm, bevor sie beitritt.</translation></message>
 <message><source>The other questions of this round</source><translation>Die anderen Fragen dieser Runde</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Der Paketindex antwortete mit %1 auf die Frage nach %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Der Paketindex ist nicht erreichbar.</translation></message>
@@ -1956,7 +1952,6 @@
 <message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Sie werden endgültig entfernt. Zuerst hält die Engine an, danach schließt sich Waggle.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Sie müssen neu heruntergeladen werden.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Sie wurden beiseitegelegt: Starte neu, um von vorn zu beginnen.</translation></message>
-<message><source>This address is not of the model hub.</source><translation>Diese Adresse gehört nicht zum Modell-Hub.</translation></message>
 <message><source>This address of the hub is not of a model.</source><translation>Diese Adresse des Hubs gehört zu keinem Modell.</translation></message>
 <message><source>This backup holds another key than it says.</source><translation>Diese Sicherung enthält einen anderen Schlüssel, als sie sagt.</translation></message>
 <message><source>This backup is damaged.</source><translation>Diese Sicherung ist beschädigt.</translation></message>
@@ -2000,10 +1995,11 @@
 <message><source>This is the answer:</source><translation>Das ist die Antwort:</translation></message>
 <message><source>This is the newest saved state.</source><translation>Das ist der neueste gespeicherte Stand.</translation></message>
 <message><source>This kind of model cannot be exported: its weights have another form here.</source><translation>Modelle dieser Art lassen sich nicht exportieren: Ihre Gewichte haben hier eine andere Form.</translation></message>
-<message><source>This link is too long for a QR code. The other person opens it, and sees what they would join before they do.</source><translation>Dieser Link ist zu lang für einen QR-Code. Die andere Person öffnet ihn, und bevor sie beitritt, sieht sie, was das für ein Schwarm ist.</translation></message>
+<message><source>This link is not from Hugging Face.</source><translation>Dieser Link ist nicht von Hugging Face.</translation></message>
+<message><source>This link is too long for a QR code. They open it, and Waggle shows them the swarm before they join.</source><translation>Für einen QR-Code ist dieser Link zu lang. Die andere Person öffnet ihn, und Waggle zeigt ihr den Schwarm, bevor sie beitritt.</translation></message>
 <message numerus="yes"><source>This message is %n characters too long.</source><translation><numerusform>Diese Nachricht ist um %n Zeichen zu lang.</numerusform><numerusform>Diese Nachricht ist um %n Zeichen zu lang.</numerusform></translation></message>
 <message><source>This message is too long for this model, which reads %1 tokens at a time.</source><translation>Diese Nachricht ist zu lang für dieses Modell, das %1 Tokens auf einmal liest.</translation></message>
-<message><source>This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.</source><translation>Dieses Modell passt nicht: Es braucht mindestens %1 GB, und %2 GB sind frei, von denen %3 benutzt werden dürfen.</translation></message>
+<message><source>This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB.</source><translation>Dieses Modell passt nicht: Es braucht mindestens %1 GB Speicher, und Waggle darf %2 GB nutzen.</translation></message>
 <message><source>This model has no layer that LoRA could train.</source><translation>Dieses Modell hat keine Schicht, die LoRA trainieren könnte.</translation></message>
 <message><source>This model is being converted already.</source><translation>Dieses Modell wird bereits umgewandelt.</translation></message>
 <message><source>This model is being downloaded already.</source><translation>Dieses Modell wird schon heruntergeladen.</translation></message>
@@ -2012,7 +2008,7 @@
 <message><source>This model is trained already.</source><translation>Dieses Modell wird schon trainiert.</translation></message>
 <message><source>This model is trained now.</source><translation>Dieses Modell wird gerade trainiert.</translation></message>
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Dieses Modell liest %1 Tokens auf einmal, und die Fragen sind länger.</translation></message>
-<message><source>This model was never taught to chat: each message is read as a new question, without the ones before.</source><translation>Dieses Modell hat nie gelernt, sich zu unterhalten: Jede Nachricht wird als neue Frage gelesen, ohne die davor.</translation></message>
+<message><source>This model was never taught to chat, and it does not remember earlier messages.</source><translation>Dieses Modell hat nie gelernt zu chatten und merkt sich frühere Nachrichten nicht.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Dieses Modell wurde mit %1 quantisiert. Um es zu öffnen, braucht man gptqmodel, das Waggle nicht enthält.</translation></message>
 <message><source>This name has characters that cannot be shown.</source><translation>Dieser Name hat Zeichen, die nicht gezeigt werden können.</translation></message>
 <message><source>This name is too long.</source><translation>Dieser Name ist zu lang.</translation></message>
@@ -2065,7 +2061,6 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
-<message><source>Training continues by itself then.</source><translation>Dann geht das Training von selbst weiter.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
@@ -2077,7 +2072,6 @@
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold.</source><translation>Das Training ruht.</translation></message>
-<message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Das Training ruht. Wähle einen Schwarm, oder trainiere vorerst allein.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Das Training startet in einer Sekunde von selbst wieder.</numerusform><numerusform>Das Training startet in %n Sekunden von selbst wieder.</numerusform></translation></message>
 <message><source>Training starts again by itself.</source><translation>Das Training startet von selbst wieder.</translation></message>
@@ -2100,6 +2094,8 @@
 <message><source>Try your model</source><translation>Probiere dein Modell aus</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Probiert aus, wie dieses Modell am besten gefragt wird: %1 von %2 Arten</translation></message>
 <message><source>Tuesday</source><translation>Dienstag</translation></message>
+<message><source>Turn off “Train alone” in Settings until members have sent them.</source><translation>Schalte „Allein trainieren“ in den Optionen aus, bis Mitglieder sie geschickt haben.</translation></message>
+<message><source>Turn off “Train alone” in Settings, and start again.</source><translation>Schalte „Allein trainieren“ in den Optionen aus und starte neu.</translation></message>
 <message><source>Turns off animations.</source><translation>Schaltet Animationen aus.</translation></message>
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Zwei Übungsschwärme auf diesem Computer; einer von ihnen teilt</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
@@ -2131,11 +2127,12 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 ist das neueste.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 vom %2 ist neuer als dieses hier (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
-<message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst.</translation></message>
-<message><source>Waggle cannot tell which swarm you were in: choose where your model trains.</source><translation>Waggle weiß nicht, in welchem Schwarm du warst: Wähle, wo dein Modell trainiert.</translation></message>
+<message><source>Waggle cannot tell which of your swarms you trained in.</source><translation>Waggle weiß nicht, in welchem deiner Schwärme du trainiert hast.</translation></message>
+<message><source>Waggle cannot tell which of your swarms you trained in: choose one.</source><translation>Waggle weiß nicht, in welchem deiner Schwärme du trainiert hast: Wähle einen.</translation></message>
 <message><source>Waggle checks first whether it fits</source><translation>Waggle prüft zuerst, ob es passt</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
+<message><source>Waggle could not switch to %1</source><translation>Waggle konnte nicht zu %1 wechseln</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle konnte seinen Prüfer nicht starten.</translation></message>
 <message><source>Waggle does not download the GGUF file %1.</source><translation>Waggle lädt die GGUF-Datei %1 nicht herunter.</translation></message>
 <message><source>Waggle does not know %1 rope.</source><translation>Waggle kennt %1-Rope nicht.</translation></message>
@@ -2194,8 +2191,6 @@
 <message><source>Wednesday</source><translation>Mittwoch</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Gewichte in 4 Bit brauchen bitsandbytes, das nicht installiert ist.</translation></message>
-<message><source>Welcome back</source><translation>Wieder zulassen</translation></message>
-<message><source>Welcoming…</source><translation>Wird zugelassen…</translation></message>
 <message><source>What answered is not the hub.</source><translation>Was antwortete, ist nicht der Hub.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
 <message><source>What does Waggle do?</source><translation>Was macht Waggle?</translation></message>
@@ -2231,10 +2226,10 @@
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
 <message><source>What you would share, and what stays on this computer</source><translation>Was du teilen würdest und was auf diesem Computer bleibt</translation></message>
-<message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Was dein Computer beiträgt, wird hier ab seiner ersten Runde gezählt.</translation></message>
 <message><source>What your model is asked now</source><translation>Was dein Modell jetzt gefragt wird</translation></message>
+<message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>Was dein Modell gelernt hat, bleibt. Wähle einen Schwarm oder trainiere erst einmal allein.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>Was dein Modell gelernt hat, wird geladen und geprüft.</translation></message>
 <message><source>What your models learned</source><translation>Was deine Modelle lernten</translation></message>
 <message><source>When</source><translation>Wann</translation></message>
@@ -2261,7 +2256,7 @@
 <message><source>While this window is not in front</source><translation>Solange dieses Fenster nicht vorn ist</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who are you?</source><translation>Wer bist du?</translation></message>
-<message><source>Who should it learn with?</source><translation>Mit wem soll es lernen?</translation></message>
+<message><source>Who should your model learn with?</source><translation>Mit wem soll dein Modell lernen?</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
@@ -2306,8 +2301,9 @@
 <message><source>You are in %1</source><translation>Du bist in %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Du bist schon in diesem Schwarm.</translation></message>
 <message><source>You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. Your model keeps what it learned; round %2 continues.</source><translation>Du bist in diesem Schwarm, hast diese Computer aber noch nicht getroffen. Der Beitritt dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht weiter.</translation></message>
+<message><source>You are still training %1.</source><translation>Du trainierst weiter %1.</translation></message>
 <message><source>You are using the computer.</source><translation>Du benutzt den Computer.</translation></message>
-<message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Du hast ihn gesperrt: Nichts wird von ihm gelernt, und er bekommt nichts von hier.</translation></message>
+<message><source>You blocked it: neither of you learns from the other.</source><translation>Von dir blockiert: Keiner lernt vom anderen.</translation></message>
 <message><source>You can come back at any time.</source><translation>Du kannst jederzeit zurück.</translation></message>
 <message numerus="yes"><source>You can download them again.</source><translation><numerusform>Du kannst es wieder herunterladen.</numerusform><numerusform>Du kannst sie wieder herunterladen.</numerusform></translation></message>
 <message><source>You can leave this page: Waggle tells you how it ends.</source><translation>Du kannst diese Seite verlassen: Waggle meldet, wie es ausgeht.</translation></message>
@@ -2354,10 +2350,11 @@
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Deine Engine läuft auf %1. Dort macht `waggle swarm create --questions FILE` aus einer Datei einen Schwarm.</translation></message>
 <message><source>Your files</source><translation>Deine Dateien</translation></message>
-<message><source>Your files, your real name, the model itself, and what you write to it in a chat.</source><translation>Deine Dateien, dein echter Name, das Modell selbst und was du ihm im Gespräch schreibst.</translation></message>
+<message><source>Your files, your real name, the model itself, and what you write to it in a chat.</source><translation>Deine Dateien, dein echter Name, das Modell selbst und was du ihm im Chat schreibst.</translation></message>
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Auch dein Schlüssel ist gewählt: Ohne Sicherung kann niemand je wieder du sein.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Dein Schlüssel. Ohne ihn oder eine Sicherung kann niemand wieder du sein.</translation></message>
 <message><source>Your message</source><translation>Deine Nachricht</translation></message>
+<message><source>Your messages are not saved or shared.</source><translation>Deine Nachrichten werden weder gespeichert noch geteilt.</translation></message>
 <message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Dein Modell beantwortet höchstens alle zehn Minuten eine kurze Prüfung; andere sehen und bewerten seine Antworten.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Dein Modell beantwortet gerade fünf davon; ein großes braucht Minuten. Du musst nicht warten.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Dein Modell beantwortet kleine Rätsel, jedes auf acht Arten; Waggle prüft, welche stimmen.</translation></message>
@@ -2381,10 +2378,10 @@
 <message><source>Your model solves %1 new questions.</source><translation>Dein Modell löst %1 neue Fragen.</translation></message>
 <message><source>Your model solves %1 questions of a short test.</source><translation>Dein Modell löst %1 Fragen eines kurzen Tests.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Dein Modell trainiert allein, mit Fragen von %1, bis du deinen Schwarm wählst.</translation></message>
-<message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Dein Modell trainiert für sich allein. Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
+<message><source>Your model trains on its own. Name the gateway of a member in Settings.</source><translation>Dein Modell trainiert für sich allein. Gib in den Optionen das Gateway eines Mitglieds an.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Dein Modell trainiert nur auf diesem Computer, wie du es gewählt hast.</translation></message>
 <message><source>Your model's answers</source><translation>Antworten deines Modells</translation></message>
-<message><source>Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of your own where you choose to share them.</source><translation>Antworten deines Modells als Klartext, ein erfundener Name und ein öffentlicher Schlüssel, deine Netzadresse für die, denen du begegnest, und eigene Antworten, wo du sie teilen willst.</translation></message>
+<message><source>Your model's answers as plain text, a made-up name and a public key, your network address (visible to peers), and answers of your own where you choose to share them.</source><translation>Antworten deines Modells als Klartext, einen erfundenen Namen und einen öffentlichen Schlüssel, deine IP-Adresse (für Peers sichtbar) und eigene Antworten, wo du sie teilen willst.</translation></message>
 <message><source>Your model's answers to an exam</source><translation>Antworten deines Modells auf eine Prüfung</translation></message>
 <message><source>Your model's answers, and yours, labelled as human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
@@ -2392,7 +2389,7 @@
 <message><source>Your model, round %1</source><translation>Dein Modell, Runde %1</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
-<message><source>Your network address, to peers you meet</source><translation>Deine Netzadresse, an Peers, denen du begegnest</translation></message>
+<message><source>Your network address, to peers you meet</source><translation>Deine IP-Adresse, sichtbar für Peers</translation></message>
 <message><source>Your own</source><translation>Eigene</translation></message>
 <message><source>Your own answer</source><translation>Deine eigene Antwort</translation></message>
 <message><source>Your own answer, shared and labelled as human. Your model does not learn from it.</source><translation>Deine eigene Antwort, geteilt und als menschlich gekennzeichnet. Dein Modell lernt nicht daraus.</translation></message>
@@ -2478,7 +2475,7 @@
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>Beispiele einmal geholt</numerusform><numerusform>Beispiele %n-mal geholt</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
 <message><source>filled in after this test</source><translation>nach diesem Test gefüllt</translation></message>
-<message><source>first right answer</source><translation>erste richtige Antwort</translation></message>
+<message><source>first right answer, by itself</source><translation>erste richtige Antwort, von selbst</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
 <message><source>for example Fractions, Logic</source><translation>zum Beispiel Fractions, Logic</translation></message>
@@ -2575,11 +2572,10 @@
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local und learning.external können nicht beide 0 sein.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local ist %1, aber nur %2 Fragen werden gezogen.</translation></message>
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties darf %1 nennen.</translation></message>
+<message><source>less likely</source><translation>unwahrscheinlicher</translation></message>
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
-<message><source>made less likely</source><translation>unwahrscheinlicher gemacht</translation></message>
-<message><source>made likelier</source><translation>wahrscheinlicher gemacht</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
 <message><source>malformed announcement</source><translation>unlesbare Ankündigung</translation></message>
@@ -2587,13 +2583,13 @@
 <message><source>malformed compression</source><translation>unlesbar gepackt</translation></message>
 <message><source>malformed greeting</source><translation>unlesbare Begrüßung</translation></message>
 <message><source>margin of error</source><translation>Fehlerspanne</translation></message>
-<message><source>may be empty</source><translation>vielleicht leer</translation></message>
 <message><source>may be used</source><translation>darf genutzt werden</translation></message>
 <message><source>met</source><translation>erfüllt</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm kennt die Aktivierung %1 in Modellen der Art %2 nicht.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm kennt diese Reihenfolge der Schichten nicht.</translation></message>
 <message><source>mlx-lm passes over %1 in models of type %2.</source><translation>mlx-lm übergeht %1 in Modellen der Art %2.</translation></message>
 <message><source>model.folder and model.name are both set.</source><translation>model.folder und model.name sind beide gesetzt.</translation></message>
+<message><source>more likely next time</source><translation>nächstes Mal wahrscheinlicher</translation></message>
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>nennt ein Gateway ohne gültige Adresse, eines doppelt oder mehr als %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>nennt einen Seed ohne gültige Adresse</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nennt keinen Seed, einen doppelt oder mehr als %1</translation></message>
@@ -2607,6 +2603,7 @@
 <message><source>no supported GPU was found, which is normal</source><translation>keine unterstützte Grafikkarte gefunden, was üblich ist</translation></message>
 <message><source>no swarm</source><translation>kein Schwarm</translation></message>
 <message><source>nobody here has that name</source><translation>niemand heißt hier so</translation></message>
+<message><source>nobody seen yet</source><translation>noch niemand gesehen</translation></message>
 <message><source>none</source><translation>keiner</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>

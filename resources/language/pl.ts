@@ -148,13 +148,11 @@
 <message><source>%1 was closed just now.</source><translation>Przed chwilą zamknięto %1.</translation></message>
 <message><source>%1 was damaged.</source><translation>Uszkodzone dane: %1.</translation></message>
 <message><source>%1 was found</source><translation>wykryto: %1</translation></message>
-<message><source>%1 was not chosen</source><translation>nie wybrano: %1</translation></message>
 <message><source>%1 was not converted yet.</source><translation>%1: jeszcze bez konwersji.</translation></message>
 <message><source>%1 was right first</source><translation>najpierw %1</translation></message>
 <message><source>%1 was right first.</source><translation>Pierwszą dobrą odpowiedź dał peer %1.</translation></message>
 <message><source>%1 would be trained in %2 and lose its updates.</source><translation>Trening %1 w %2 gubiłby poprawki.</translation></message>
 <message><source>%1 yours, %2 theirs</source><translation>Twoje: %1, od innych: %2</translation></message>
-<message><source>%1%</source><translation>%1 %</translation></message>
 <message><source>%1+ answers an hour, %2 of %3 GB of memory</source><translation>%1+ odpowiedzi/godz., %2 z %3 GB pamięci</translation></message>
 <message><source>%1, %2 left</source><translation>%1, jeszcze %2</translation></message>
 <message><source>%1, a new question that others take too</source><translation>%1, nowe pytanie, które przyjmują też inni</translation></message>
@@ -182,8 +180,7 @@
 <message numerus="yes"><source>%n addresses</source><translation><numerusform>%n adres</numerusform><numerusform>%n adresy</numerusform><numerusform>%n adresów</numerusform></translation></message>
 <message numerus="yes"><source>%n addresses tried so far.</source><translation><numerusform>Wypróbowano dotąd %n adres.</numerusform><numerusform>Wypróbowano dotąd %n adresy.</numerusform><numerusform>Wypróbowano dotąd %n adresów.</numerusform></translation></message>
 <message numerus="yes"><source>%n answers</source><translation><numerusform>%n odpowiedź</numerusform><numerusform>%n odpowiedzi</numerusform><numerusform>%n odpowiedzi</numerusform></translation></message>
-<message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
-<message numerus="yes"><source>%n broken messages were ignored</source><translation><numerusform>Pominięto %n wadliwą wiadomość</numerusform><numerusform>Pominięto %n wadliwe wiadomości</numerusform><numerusform>Pominięto %n wadliwych wiadomości</numerusform></translation></message>
+<message numerus="yes"><source>%n answers more likely next time</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
 <message numerus="yes"><source>%n bytes</source><translation><numerusform>%n bajt</numerusform><numerusform>%n bajty</numerusform><numerusform>%n bajtów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
@@ -230,6 +227,7 @@
 <message numerus="yes"><source>%n taught one answer more often than the questions have it</source><translation><numerusform>%n uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n through a relay</source><translation><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform><numerusform>%n przez przekaźnik</numerusform></translation></message>
 <message numerus="yes"><source>%n tokens/s</source><translation><numerusform>%n token/s</numerusform><numerusform>%n tokeny/s</numerusform><numerusform>%n tokenów/s</numerusform></translation></message>
+<message numerus="yes"><source>%n unreadable messages were ignored</source><translation><numerusform>Zignorowano %n nieczytelną wiadomość</numerusform><numerusform>Zignorowano %n nieczytelne wiadomości</numerusform><numerusform>Zignorowano %n nieczytelnych wiadomości</numerusform></translation></message>
 <message numerus="yes"><source>%n were left out.</source><translation><numerusform>Pominięto %n.</numerusform><numerusform>Pominięto %n.</numerusform><numerusform>Pominięto %n.</numerusform></translation></message>
 <message numerus="yes"><source>%n were more than the peer's share</source><translation><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform><numerusform>%n ponad przydział peera</numerusform></translation></message>
 <message numerus="yes"><source>%n were too long for your model</source><translation><numerusform>%n za długi dla Twojego modelu</numerusform><numerusform>%n za długie dla Twojego modelu</numerusform><numerusform>%n za długich dla Twojego modelu</numerusform></translation></message>
@@ -340,8 +338,9 @@
 <message><source>All weights, if memory allows</source><translation>Wszystkie wagi, jeśli starczy pamięci</translation></message>
 <message><source>All weights, saving memory</source><translation>Wszystkie wagi, oszczędzając pamięć</translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
+<message><source>Allow again</source><translation>Dopuść ponownie</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
-<message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
+<message><source>Allowing…</source><translation>Dopuszczanie…</translation></message>
 <message><source>Alone</source><translation>Samodzielnie</translation></message>
 <message><source>Alone leads, %1 to %2</source><translation>Samodzielność prowadzi, %1 do %2</translation></message>
 <message><source>Also on this computer</source><translation>Także na tym komputerze</translation></message>
@@ -403,8 +402,6 @@
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
-<message><source>Asking the hub about %1</source><translation>Sprawdzanie %1 w hubie</translation></message>
-<message><source>Asking which swarms are known.</source><translation>Sprawdzanie, jakie roje są znane.</translation></message>
 <message><source>Asking.</source><translation>Sprawdzanie.</translation></message>
 <message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Pobiera podpisaną listę wersji od twórców, tylko gdy to naciśniesz. Nic nie instaluje się samo.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Co najmniej 8 znaków; dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
@@ -493,7 +490,7 @@
 <message><source>Choose a new folder: nothing is ever overwritten.</source><translation>Wybierz nowy folder: nic nigdy nie jest nadpisywane.</translation></message>
 <message><source>Choose a plain model.</source><translation>Wybierz zwykły model.</translation></message>
 <message><source>Choose a shorter path.</source><translation>Wybierz krótszą ścieżkę.</translation></message>
-<message><source>Choose a smaller model, close other programs, or allow more: computer.memory_gb.</source><translation>Wybierz mniejszy model, zamknij inne programy albo pozwól na więcej: computer.memory_gb.</translation></message>
+<message><source>Choose a smaller model, close other programs, or let Waggle use more memory in Settings.</source><translation>Wybierz mniejszy model, zamknij inne programy albo pozwól Waggle w ustawieniach używać więcej pamięci.</translation></message>
 <message><source>Choose a smaller model, or close other programs.</source><translation>Wybierz mniejszy model albo zamknij inne programy.</translation></message>
 <message><source>Choose a swarm</source><translation>Wybierz rój</translation></message>
 <message><source>Choose a swarm, and switch training alone off, to train with others.</source><translation>Aby trenować z innymi, wybierz rój i wyłącz samodzielny trening.</translation></message>
@@ -535,7 +532,7 @@
 <message><source>Close it and open it again, so that all parts fit together. What your model has learned is saved.</source><translation>Zamknij go i otwórz ponownie, żeby wszystkie części do siebie pasowały. To, czego nauczył się Twój model, jest zapisane.</translation></message>
 <message><source>Close it, or choose another port.</source><translation>Zamknij go albo wybierz inny port.</translation></message>
 <message><source>Close other programs, or lower learning.group_size.</source><translation>Zamknij inne programy albo zmniejsz learning.group_size.</translation></message>
-<message><source>Close other programs, or lower learning.max_new_tokens.</source><translation>Zamknij inne programy albo zmniejsz learning.max_new_tokens.</translation></message>
+<message><source>Close other programs, or lower the longest answer in Settings.</source><translation>Zamknij inne programy albo skróć w ustawieniach najdłuższą odpowiedź.</translation></message>
 <message><source>Close other programs, or raise the limit of open files (ulimit -n).</source><translation>Zamknij inne programy albo zwiększ limit otwartych plików (ulimit -n).</translation></message>
 <message><source>Close other programs, then race again.</source><translation>Zamknij inne programy i uruchom wyścig ponownie.</translation></message>
 <message><source>Close other programs, then try again.</source><translation>Zamknij inne programy i spróbuj ponownie.</translation></message>
@@ -867,7 +864,7 @@
 <message><source>It comes with Waggle and is open to all. It may be empty: then you train alone until you invite someone.</source><translation>Jest częścią Waggle i jest otwarty dla wszystkich. Może być pusty: wtedy trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>It continues in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
 <message><source>It continues in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
-<message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
+<message><source>It counts only while “Train alone” is on in Settings.</source><translation>Działa tylko wtedy, gdy w ustawieniach włączono „Trenuj samodzielnie”.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
 <message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich znacznikiem odpowiedzi. Tego uczy się najpierw.</translation></message>
@@ -896,7 +893,6 @@
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Znał odpowiedź już przed treningiem. Po %n rundzie oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
-<message><source>It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.</source><translation>Zna tylko zagadki, więc słabo rozmawia: każda wiadomość jest czytana jako nowa zagadka, bez poprzednich.</translation></message>
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Zna odpowiedź, ale jeszcze nie oznacza jej jako swojej odpowiedzi.</translation></message>
@@ -925,6 +921,7 @@
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
 <message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Zajmuje tylko część procesora. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
+<message><source>It then continues by itself.</source><translation>Potem trening rusza sam.</translation></message>
 <message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
@@ -934,6 +931,7 @@
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
+<message><source>It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.</source><translation>Uczono go tylko zagadek, więc słabo rozmawia i nie pamięta wcześniejszych wiadomości.</translation></message>
 <message><source>It works from anywhere.</source><translation>Działa z każdego miejsca.</translation></message>
 <message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
 <message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Działa tylko dla osób w Twojej własnej sieci: Waggle nie znalazł adresu osiągalnego z zewnątrz.</translation></message>
@@ -1012,6 +1010,8 @@
 <message><source>Leg counting</source><translation>Liczenie nóg</translation></message>
 <message><source>Less than 1 Wh so far: as much as a laptop uses in about %1.</source><translation>Dotąd mniej niż 1 Wh: tyle, ile laptop zużywa w około %1.</translation></message>
 <message><source>Let Waggle finish a round first.</source><translation>Niech Waggle najpierw skończy rundę.</translation></message>
+<message><source>Let Waggle use more memory in Settings.</source><translation>Pozwól Waggle w ustawieniach używać więcej pamięci.</translation></message>
+<message><source>Let Waggle use more of the disk in Settings, or choose a smaller model.</source><translation>Pozwól Waggle w ustawieniach zająć więcej miejsca na dysku albo wybierz mniejszy model.</translation></message>
 <message><source>Let your computer learn with others</source><translation>Niech Twój komputer uczy się z innymi</translation></message>
 <message><source>Letter counting</source><translation>Liczenie liter</translation></message>
 <message><source>Level so far, at %1</source><translation>Na razie remis: %1</translation></message>
@@ -1026,6 +1026,7 @@
 <message><source>LoRA for this model needs peft, which is not installed.</source><translation>LoRA dla tego modelu wymaga peft, a nie jest zainstalowane.</translation></message>
 <message><source>Loading</source><translation>Wczytywanie</translation></message>
 <message><source>Loading the model</source><translation>Wczytywanie modelu</translation></message>
+<message><source>Loading your swarms.</source><translation>Wczytywanie twoich rojów.</translation></message>
 <message><source>Log</source><translation>Dziennik</translation></message>
 <message><source>Logic</source><translation>Logika</translation></message>
 <message><source>Logs</source><translation>Dzienniki</translation></message>
@@ -1044,6 +1045,7 @@
 <message><source>Looking for peers (tried %1).</source><translation>Szuka peerów (próby: %1).</translation></message>
 <message><source>Looking for peers.</source><translation>Szuka peerów.</translation></message>
 <message><source>Looking for the model</source><translation>Szukanie modelu</translation></message>
+<message><source>Looking up %1 on Hugging Face</source><translation>Szukanie %1 w Hugging Face</translation></message>
 <message><source>Loss</source><translation>Strata</translation></message>
 <message><source>Low</source><translation>Niski</translation></message>
 <message><source>Lower for larger models.</source><translation>Niższe dla większych modeli.</translation></message>
@@ -1144,6 +1146,7 @@
 <message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
+<message><source>No answers are shared. You can join a swarm later.</source><translation>Żadne odpowiedzi nie są udostępniane. Do roju można dołączyć później.</translation></message>
 <message><source>No battery found.</source><translation>Nie znaleziono baterii.</translation></message>
 <message><source>No checkpoint is left that it follows.</source><translation>Nie ma już punktu kontrolnego, po którym następuje.</translation></message>
 <message><source>No downloads; %1 are free</source><translation>Brak pobranych plików; wolne: %1</translation></message>
@@ -1213,7 +1216,6 @@
 <message><source>Nothing is holding Waggle back.</source><translation>Nic nie wstrzymuje Waggle.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>W %1 nic jeszcze nie zapisano.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nic nie jest wysyłane ani odbierane.</translation></message>
-<message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nic nie jest wysyłane ani odbierane. Do innych możesz dołączyć później.</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
@@ -1232,7 +1234,6 @@
 <message><source>Nothing was learned in this round: its step was left out.</source><translation>W tej rundzie nie było nauki: jej krok został pominięty.</translation></message>
 <message><source>Nothing was lost.</source><translation>Nic nie przepadło.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nic nie przepadło. Zamknięcie innych programów zwolni miejsce.</translation></message>
-<message><source>Nothing was lost: you are still training %1.</source><translation>Nic nie przepadło: nadal trenujesz %1.</translation></message>
 <message><source>Nothing was pushed.</source><translation>Nic nie zostało wysłane.</translation></message>
 <message><source>Nothing was removed</source><translation>Nic nie usunięto</translation></message>
 <message><source>Nothing will be lost.</source><translation>Nic nie przepadnie.</translation></message>
@@ -1256,7 +1257,6 @@
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once for each specialty.</source><translation>Raz na każdą specjalność.</translation></message>
-<message><source>Once one answers, Waggle checks whether others can connect to you.</source><translation>Gdy któryś odpowie, Waggle sprawdzi, czy inni mogą się z Tobą połączyć.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
@@ -1286,7 +1286,6 @@
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
 <message><source>Other swarms</source><translation>Inne roje</translation></message>
-<message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
 <message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
@@ -1390,8 +1389,7 @@
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
 <message><source>Race again</source><translation>Ścigaj się ponownie</translation></message>
-<message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Zwiększ computer.disk_gb w Ustawieniach albo wybierz mniejszy model.</translation></message>
-<message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Zwiększ go albo usuń: computer.traffic_kb w Ustawieniach.</translation></message>
+<message><source>Raise it, or remove it, in Settings.</source><translation>Zwiększ go albo usuń w ustawieniach.</translation></message>
 <message><source>Ransom note</source><translation>List z żądaniem okupu</translation></message>
 <message><source>Read %1 again</source><translation>Odczytaj ponownie %1</translation></message>
 <message><source>Read it again</source><translation>Odczytaj ponownie</translation></message>
@@ -1464,7 +1462,7 @@
 <message><source>Runs are compared by rounds.</source><translation>Przebiegi są porównywane według rund.</translation></message>
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
-<message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
+<message><source>Save a picture to share</source><translation>Zapisz obraz do udostępnienia</translation></message>
 <message><source>Save as a file</source><translation>Zapisz jako plik</translation></message>
 <message><source>Save it as UTF-8, or rename it.</source><translation>Zapisz go jako UTF-8 albo zmień mu nazwę.</translation></message>
 <message><source>Save it as UTF-8.</source><translation>Zapisz go jako UTF-8.</translation></message>
@@ -1479,7 +1477,7 @@
 <message><source>Saved to %1</source><translation>Zapisano: %1</translation></message>
 <message><source>Saved to %1. Some older rounds are missing because the engine did not answer.</source><translation>Zapisano: %1. Brakuje części starszych rund, bo silnik nie odpowiedział.</translation></message>
 <message><source>Say goodbye</source><translation>Pożegnaj się</translation></message>
-<message><source>Say something: your model answers as it is now, and beside it as it was before.</source><translation>Powiedz coś: Twój model odpowie tak jak teraz, a obok tak jak dawniej.</translation></message>
+<message><source>Say something, and compare your model with how it was before training.</source><translation>Napisz coś i porównaj swój model z tym, jaki był przed treningiem.</translation></message>
 <message><source>Scales text and controls.</source><translation>Skaluje tekst i elementy sterujące.</translation></message>
 <message><source>Score on new questions</source><translation>Wynik na nowych pytaniach</translation></message>
 <message><source>Score on new questions by round; the table shows the same</source><translation>Wynik na nowych pytaniach według rund; tabela pokazuje to samo</translation></message>
@@ -1535,7 +1533,7 @@
 <message><source>Shorten it.</source><translation>Skróć.</translation></message>
 <message><source>Shorten the lists in them.</source><translation>Skróć listy, które zawierają.</translation></message>
 <message><source>Shorten them, or choose another model.</source><translation>Skróć je albo wybierz inny model.</translation></message>
-<message><source>Shorter answers can travel: learning.max_new_tokens in Settings.</source><translation>Krótsze odpowiedzi można przesłać: learning.max_new_tokens w Ustawieniach.</translation></message>
+<message><source>Shorter answers can travel: lower the longest answer in Settings.</source><translation>Krótsze odpowiedzi da się wysłać: skróć w ustawieniach najdłuższą odpowiedź.</translation></message>
 <message><source>Shortest path</source><translation>Najkrótsza ścieżka</translation></message>
 <message><source>Show all</source><translation>Pokaż wszystko</translation></message>
 <message><source>Show answers</source><translation>Pokaż odpowiedzi</translation></message>
@@ -1591,11 +1589,11 @@
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
 <message><source>Starter</source><translation>Starter</translation></message>
+<message><source>Starting Waggle.</source><translation>Uruchamianie Waggle.</translation></message>
 <message><source>Starting and closing</source><translation>Uruchamianie i zamykanie</translation></message>
 <message><source>Starting points</source><translation>Punkty startowe</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
-<message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
 <message><source>Starting up. The link is checked in a moment.</source><translation>Uruchamianie. Link zostanie zaraz sprawdzony.</translation></message>
 <message><source>Starts %1 at %2.</source><translation>Start: %1, %2.</translation></message>
 <message><source>Starts %1 min after you stop.</source><translation>Start %1 min po tym, jak przestaniesz.</translation></message>
@@ -1637,10 +1635,8 @@
 <message><source>Swarms and peers</source><translation>Roje i peery</translation></message>
 <message><source>Swarms that you know have ended.</source><translation>Znane Ci roje się zakończyły.</translation></message>
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Znane Ci roje, klucze prywatnych i Twoje zdanie o peerach.</translation></message>
-<message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Wyłącz swarm.solo w Ustawieniach i uruchom ponownie.</translation></message>
-<message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Wyłącz swarm.solo, aż zostaną pobrane od członków.</translation></message>
 <message><source>Switch to %1</source><translation>Przejdź do %1</translation></message>
-<message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
+<message><source>Switching from %1 takes a few seconds. Your model keeps what it learned and goes on with round %2.</source><translation>Przejście z %1 trwa kilka sekund. Twój model zachowa to, czego się nauczył, i zacznie od rundy %2.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>
 <message><source>System default (off)</source><translation>Domyślnie jak w systemie (wył.)</translation></message>
@@ -1800,8 +1796,8 @@
 <message><source>The list of versions cannot be read.</source><translation>Nie można odczytać listy wersji.</translation></message>
 <message><source>The list of versions is not signed by Waggle's makers; it was ignored.</source><translation>Lista wersji nie jest podpisana przez twórców Waggle, więc została pominięta.</translation></message>
 <message><source>The list of versions is too long to be one.</source><translation>Lista wersji jest zbyt długa, by była prawdziwa.</translation></message>
-<message><source>The list of your swarms was damaged. Waggle restored it from other files.</source><translation>Lista Twoich rojów była uszkodzona. Waggle odtworzył ją z innych plików.</translation></message>
-<message><source>The list of your swarms was gone. Waggle restored it from other files.</source><translation>Lista Twoich rojów zniknęła. Waggle odtworzył ją z innych plików.</translation></message>
+<message><source>The list of your swarms was damaged. Waggle found your swarms in other files.</source><translation>Lista twoich rojów była uszkodzona. Waggle odnalazł roje w innych plikach.</translation></message>
+<message><source>The list of your swarms was gone. Waggle found your swarms in other files.</source><translation>Lista twoich rojów zniknęła. Waggle odnalazł roje w innych plikach.</translation></message>
 <message><source>The local network cannot be searched: %1.</source><translation>Nie można przeszukać sieci lokalnej: %1.</translation></message>
 <message><source>The log has the details.</source><translation>Szczegóły są w logu.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Liczba znaków: najdłuższe pytanie %1, najdłuższa odpowiedź %2.</translation></message>
@@ -1844,7 +1840,7 @@
 <message><source>The old training cannot continue with these files.</source><translation>Z tymi plikami nie można kontynuować poprzedniego treningu.</translation></message>
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
-<message><source>The other person scans this, or opens the link. They see what they would join before they do.</source><translation>Druga osoba skanuje ten kod lub otwiera link. Zanim dołączy, zobaczy, do czego.</translation></message>
+<message><source>The other person scans this code, or opens the link. Waggle shows them the swarm before they join.</source><translation>Druga osoba skanuje ten kod albo otwiera link. Waggle pokaże jej rój, zanim dołączy.</translation></message>
 <message><source>The other questions of this round</source><translation>Pozostałe pytania tej rundy</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Indeks pakietów odpowiedział %1 na zapytanie o %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Indeks pakietów jest niedostępny.</translation></message>
@@ -1956,7 +1952,6 @@
 <message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Zostaną trwale usunięte. Najpierw zatrzyma się silnik, a potem zamknie się Waggle.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Trzeba je pobrać ponownie.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Zostały odłożone na bok: uruchom ponownie, by zacząć od nowa.</translation></message>
-<message><source>This address is not of the model hub.</source><translation>Ten adres nie należy do huba modeli.</translation></message>
 <message><source>This address of the hub is not of a model.</source><translation>Ten adres w hubie nie prowadzi do modelu.</translation></message>
 <message><source>This backup holds another key than it says.</source><translation>Ta kopia zapasowa zawiera inny klucz, niż podaje.</translation></message>
 <message><source>This backup is damaged.</source><translation>Ta kopia zapasowa jest uszkodzona.</translation></message>
@@ -2000,10 +1995,11 @@
 <message><source>This is the answer:</source><translation>Oto odpowiedź:</translation></message>
 <message><source>This is the newest saved state.</source><translation>To najnowszy zapisany stan.</translation></message>
 <message><source>This kind of model cannot be exported: its weights have another form here.</source><translation>Modelu tego rodzaju nie można wyeksportować: jego wagi mają tu inną postać.</translation></message>
-<message><source>This link is too long for a QR code. The other person opens it, and sees what they would join before they do.</source><translation>Ten link jest za długi na kod QR. Druga osoba go otworzy i zanim dołączy, zobaczy, do czego.</translation></message>
+<message><source>This link is not from Hugging Face.</source><translation>Ten link nie pochodzi z Hugging Face.</translation></message>
+<message><source>This link is too long for a QR code. They open it, and Waggle shows them the swarm before they join.</source><translation>Ten link jest za długi na kod QR. Druga osoba go otwiera, a Waggle pokaże jej rój, zanim dołączy.</translation></message>
 <message numerus="yes"><source>This message is %n characters too long.</source><translation><numerusform>Ta wiadomość jest za długa o %n znak.</numerusform><numerusform>Ta wiadomość jest za długa o %n znaki.</numerusform><numerusform>Ta wiadomość jest za długa o %n znaków.</numerusform></translation></message>
 <message><source>This message is too long for this model, which reads %1 tokens at a time.</source><translation>Ta wiadomość jest za długa dla tego modelu, który czyta naraz do %1 tokenów.</translation></message>
-<message><source>This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.</source><translation>Ten model się nie zmieści: potrzebuje co najmniej %1 GB, a wolne jest %2 GB, z czego można użyć %3.</translation></message>
+<message><source>This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB.</source><translation>Ten model się nie mieści: potrzebuje co najmniej %1 GB pamięci, a Waggle może użyć %2 GB.</translation></message>
 <message><source>This model has no layer that LoRA could train.</source><translation>Ten model nie ma warstwy, którą mogłaby trenować LoRA.</translation></message>
 <message><source>This model is being converted already.</source><translation>Ten model jest już konwertowany.</translation></message>
 <message><source>This model is being downloaded already.</source><translation>Ten model jest już pobierany.</translation></message>
@@ -2012,7 +2008,7 @@
 <message><source>This model is trained already.</source><translation>Ten model jest już trenowany.</translation></message>
 <message><source>This model is trained now.</source><translation>Ten model jest teraz trenowany.</translation></message>
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Ten model czyta naraz do %1 tokenów, a pytania są dłuższe.</translation></message>
-<message><source>This model was never taught to chat: each message is read as a new question, without the ones before.</source><translation>Tego modelu nie uczono rozmawiać: każda wiadomość jest czytana jako nowe pytanie, bez poprzednich.</translation></message>
+<message><source>This model was never taught to chat, and it does not remember earlier messages.</source><translation>Tego modelu nie uczono rozmawiać i nie pamięta on wcześniejszych wiadomości.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Ten model skwantyzowano za pomocą %1. Do jego otwarcia potrzeba gptqmodel, którego Waggle nie zawiera.</translation></message>
 <message><source>This name has characters that cannot be shown.</source><translation>Ta nazwa ma znaki, których nie da się pokazać.</translation></message>
 <message><source>This name is too long.</source><translation>Ta nazwa jest za długa.</translation></message>
@@ -2065,7 +2061,6 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
-<message><source>Training continues by itself then.</source><translation>Trening wznowi się wtedy sam.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
@@ -2077,7 +2072,6 @@
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold.</source><translation>Trening jest wstrzymany.</translation></message>
-<message><source>Training is on hold. Choose a swarm, or train alone for now.</source><translation>Trening jest wstrzymany. Wybierz rój albo na razie trenuj w pojedynkę.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekundy trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekund trening sam zacznie się znowu.</numerusform></translation></message>
 <message><source>Training starts again by itself.</source><translation>Trening sam zacznie się znowu.</translation></message>
@@ -2100,6 +2094,8 @@
 <message><source>Try your model</source><translation>Wypróbuj swój model</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Sprawdzanie, jak najlepiej pytać ten model: sposób %1 z %2</translation></message>
 <message><source>Tuesday</source><translation>Wtorek</translation></message>
+<message><source>Turn off “Train alone” in Settings until members have sent them.</source><translation>Wyłącz w ustawieniach „Trenuj samodzielnie”, aż członkowie je przyślą.</translation></message>
+<message><source>Turn off “Train alone” in Settings, and start again.</source><translation>Wyłącz w ustawieniach „Trenuj samodzielnie” i uruchom ponownie.</translation></message>
 <message><source>Turns off animations.</source><translation>Wyłącza animacje.</translation></message>
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Dwa ćwiczebne roje na tym komputerze, z których jeden się dzieli</translation></message>
 <message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
@@ -2131,11 +2127,12 @@
 <message><source>Waggle %1 is the newest.</source><translation>Waggle %1 to najnowsza wersja.</translation></message>
 <message><source>Waggle %1 of %2 is newer than this one (%3).</source><translation>Waggle %1 z %2 jest nowszy niż ten (%3).</translation></message>
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
-<message><source>Waggle cannot tell which swarm you were in.</source><translation>Waggle nie wie, w jakim roju byłeś.</translation></message>
-<message><source>Waggle cannot tell which swarm you were in: choose where your model trains.</source><translation>Waggle nie wie, w którym roju był Twój model: wybierz, gdzie ma trenować.</translation></message>
+<message><source>Waggle cannot tell which of your swarms you trained in.</source><translation>Waggle nie wie, w którym z twoich rojów trenowano.</translation></message>
+<message><source>Waggle cannot tell which of your swarms you trained in: choose one.</source><translation>Waggle nie wie, w którym z twoich rojów trenowano: wybierz jeden.</translation></message>
 <message><source>Waggle checks first whether it fits</source><translation>Waggle najpierw sprawdzi, czy się zmieści</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
+<message><source>Waggle could not switch to %1</source><translation>Nie udało się przejść na %1</translation></message>
 <message><source>Waggle couldn't start its answer checker.</source><translation>Waggle nie mógł uruchomić sprawdzania odpowiedzi.</translation></message>
 <message><source>Waggle does not download the GGUF file %1.</source><translation>Waggle nie pobiera pliku GGUF %1.</translation></message>
 <message><source>Waggle does not know %1 rope.</source><translation>Waggle nie zna RoPE typu %1.</translation></message>
@@ -2194,8 +2191,6 @@
 <message><source>Wednesday</source><translation>Środa</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>
-<message><source>Welcome back</source><translation>Przywróć</translation></message>
-<message><source>Welcoming…</source><translation>Przywracanie…</translation></message>
 <message><source>What answered is not the hub.</source><translation>To, co odpowiedziało, nie jest hubem.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
 <message><source>What does Waggle do?</source><translation>Co robi Waggle?</translation></message>
@@ -2231,10 +2226,10 @@
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
 <message><source>What you would share, and what stays on this computer</source><translation>Co będzie udostępniane, a co zostaje na tym komputerze</translation></message>
-<message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Wkład Twojego komputera jest tu liczony od pierwszej rundy.</translation></message>
 <message><source>What your model is asked now</source><translation>O co jest teraz pytany Twój model</translation></message>
+<message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>To, czego model się nauczył, zostaje. Wybierz rój albo trenuj na razie samodzielnie.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>To, czego nauczył się Twój model, jest odczytywane i sprawdzane.</translation></message>
 <message><source>What your models learned</source><translation>Czego nauczyły się Twoje modele</translation></message>
 <message><source>When</source><translation>Kiedy</translation></message>
@@ -2261,7 +2256,7 @@
 <message><source>While this window is not in front</source><translation>Gdy to okno nie jest na wierzchu</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who are you?</source><translation>Kim jesteś?</translation></message>
-<message><source>Who should it learn with?</source><translation>Z kim ma się uczyć?</translation></message>
+<message><source>Who should your model learn with?</source><translation>Z kim ma się uczyć twój model?</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
 <message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
@@ -2306,8 +2301,9 @@
 <message><source>You are in %1</source><translation>Jesteś w roju %1</translation></message>
 <message><source>You are in this swarm already.</source><translation>Jesteś już w tym roju.</translation></message>
 <message><source>You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. Your model keeps what it learned; round %2 continues.</source><translation>Jesteś w tym roju, ale nie znasz jeszcze tych komputerów. Dołączenie do nich zajmie kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 będzie kontynuowana.</translation></message>
+<message><source>You are still training %1.</source><translation>Nadal trenujesz %1.</translation></message>
 <message><source>You are using the computer.</source><translation>Używasz komputera.</translation></message>
-<message><source>You blocked it: nothing is learned from it, and it gets nothing from here.</source><translation>Zablokowano: niczego się od niego nie uczysz, a on nic stąd nie otrzymuje.</translation></message>
+<message><source>You blocked it: neither of you learns from the other.</source><translation>Zablokowano: żadne nie uczy się od drugiego.</translation></message>
 <message><source>You can come back at any time.</source><translation>Możesz wrócić w każdej chwili.</translation></message>
 <message numerus="yes"><source>You can download them again.</source><translation><numerusform>Możesz go pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform><numerusform>Możesz je pobrać ponownie.</numerusform></translation></message>
 <message><source>You can leave this page: Waggle tells you how it ends.</source><translation>Możesz opuścić tę stronę: Waggle powie, jak się skończyło.</translation></message>
@@ -2358,6 +2354,7 @@
 <message><source>Your key is chosen too: without a backup nobody can be you again.</source><translation>Wybrano też Twój klucz: bez kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your key. Without it, or a backup of it, nobody can be you again.</source><translation>Twój klucz. Bez niego lub jego kopii zapasowej nikt już nie będzie mógł być Tobą.</translation></message>
 <message><source>Your message</source><translation>Twoja wiadomość</translation></message>
+<message><source>Your messages are not saved or shared.</source><translation>Twoje wiadomości nie są zapisywane ani udostępniane.</translation></message>
 <message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Twój model najwyżej co dziesięć minut zdaje krótki egzamin, a inni widzą i oceniają jego odpowiedzi.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Twój model odpowiada teraz na pięć z nich; duży potrzebuje kilku minut. Nie musisz czekać.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Twój model odpowiada na małe zagadki, na każdą ośmioma sposobami; Waggle sprawdza, co jest poprawne.</translation></message>
@@ -2381,10 +2378,10 @@
 <message><source>Your model solves %1 new questions.</source><translation>Nowe pytania, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model solves %1 questions of a short test.</source><translation>Pytania krótkiego testu, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model trains alone, on questions of %1, until you choose your swarm.</source><translation>Twój model trenuje w pojedynkę na pytaniach z %1, dopóki nie wybierzesz roju.</translation></message>
-<message><source>Your model trains on its own. Name the gateway of a member in swarm.gateways.</source><translation>Twój model trenuje samodzielnie. Podaj bramę członka roju w swarm.gateways.</translation></message>
+<message><source>Your model trains on its own. Name the gateway of a member in Settings.</source><translation>Twój model trenuje sam. Podaj w ustawieniach bramę jednego z członków.</translation></message>
 <message><source>Your model trains on this computer only, by your choice.</source><translation>Twój model trenuje tylko na tym komputerze, zgodnie z Twoim wyborem.</translation></message>
 <message><source>Your model's answers</source><translation>Odpowiedzi Twojego modelu</translation></message>
-<message><source>Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of your own where you choose to share them.</source><translation>Odpowiedzi Twojego modelu jako zwykły tekst, wymyślone imię i klucz publiczny, Twój adres sieciowy dla napotkanych peerów oraz Twoje własne odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
+<message><source>Your model's answers as plain text, a made-up name and a public key, your network address (visible to peers), and answers of your own where you choose to share them.</source><translation>Odpowiedzi twojego modelu jako zwykły tekst, wymyślone imię i klucz publiczny, twój adres sieciowy (widoczny dla peerów) oraz własne odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Your model's answers to an exam</source><translation>Odpowiedzi Twojego modelu na egzamin</translation></message>
 <message><source>Your model's answers, and yours, labelled as human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
@@ -2478,7 +2475,7 @@
 <message numerus="yes"><source>examples fetched %n times</source><translation><numerusform>przykłady pobrane raz</numerusform><numerusform>przykłady pobrane %n razy</numerusform><numerusform>przykłady pobrane %n razy</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>filled in after this test</source><translation>uzupełni się po tym teście</translation></message>
-<message><source>first right answer</source><translation>pierwsza poprawna odpowiedź</translation></message>
+<message><source>first right answer, by itself</source><translation>pierwsza poprawna odpowiedź, samodzielnie</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
 <message><source>for example Fractions, Logic</source><translation>na przykład Fractions, Logic</translation></message>
@@ -2575,11 +2572,10 @@
 <message><source>learning.local and learning.external cannot both be 0.</source><translation>learning.local i learning.external nie mogą jednocześnie wynosić 0.</translation></message>
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local wynosi %1, a liczba losowanych pytań to tylko %2.</translation></message>
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties może zawierać %1.</translation></message>
+<message><source>less likely</source><translation>mniej prawdopodobne</translation></message>
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>lowest first</source><translation>od najmniejszych</translation></message>
-<message><source>made less likely</source><translation>mniej prawdopodobne</translation></message>
-<message><source>made likelier</source><translation>bardziej prawdopodobne</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
 <message><source>malformed announcement</source><translation>nieczytelne ogłoszenie</translation></message>
@@ -2587,13 +2583,13 @@
 <message><source>malformed compression</source><translation>nieczytelna kompresja</translation></message>
 <message><source>malformed greeting</source><translation>nieczytelne powitanie</translation></message>
 <message><source>margin of error</source><translation>margines błędu</translation></message>
-<message><source>may be empty</source><translation>może być pusty</translation></message>
 <message><source>may be used</source><translation>dozwolona</translation></message>
 <message><source>met</source><translation>spełniona</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm nie zna aktywacji %1 w modelach typu %2.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm nie zna takiej kolejności warstw.</translation></message>
 <message><source>mlx-lm passes over %1 in models of type %2.</source><translation>mlx-lm pomija %1 w modelach typu %2.</translation></message>
 <message><source>model.folder and model.name are both set.</source><translation>Ustawiono jednocześnie model.folder i model.name.</translation></message>
+<message><source>more likely next time</source><translation>następnym razem bardziej prawdopodobne</translation></message>
 <message><source>names a gateway by something that is no address, one twice, or more than %1</source><translation>podaje bramę bez prawidłowego adresu, jedną dwa razy lub więcej niż %1</translation></message>
 <message><source>names a seed by something that is no address</source><translation>podaje węzeł startowy bez prawidłowego adresu</translation></message>
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nie podaje węzła startowego, podaje jeden dwa razy lub więcej niż %1</translation></message>
@@ -2607,6 +2603,7 @@
 <message><source>no supported GPU was found, which is normal</source><translation>nie znaleziono obsługiwanej karty graficznej, co jest normalne</translation></message>
 <message><source>no swarm</source><translation>bez roju</translation></message>
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
+<message><source>nobody seen yet</source><translation>nikogo jeszcze nie widziano</translation></message>
 <message><source>none</source><translation>brak</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>

@@ -71,14 +71,14 @@ def test_a_lost_list_is_put_together_again_and_the_engine_asks_until_it_is_answe
             assert (question.why, question.known[0]) == ("unknown", f"Anna's home (private): {DIGEST}")
             assert main.main(["ctl", "--home", str(home.root), "status"]) == 0
             printed = capsys.readouterr().out
-            assert "Waiting for you: Waggle cannot tell which swarm you were in." in printed
+            assert "Waiting for you: Waggle cannot tell which of your swarms you trained in." in printed
             assert DIGEST in printed
             assert "`waggle swarm join SWARM`" in printed
             titles += [event.title for event in engine.all_events if isinstance(event, events.Warned)]
             ends(engine)
             assert not trains(engine)
     what = "was gone" if content is None else "was damaged"
-    assert titles == [f"The list of your swarms {what}. Waggle restored it from other files."], "it is said once"
+    assert titles == [f"The list of your swarms {what}. Waggle found your swarms in other files."], "it is said once"
     asides = [path.read_bytes() for path in home.root.glob("swarms.damaged*")]
     assert asides == ([] if content is None else [content])
     with running(Engine(home.root, *SETTINGS)) as engine:
@@ -187,7 +187,7 @@ def test_a_service_that_nobody_answers_says_so_and_can_be_stopped(home):
             assert service.process.poll() is None
         service.process.send_signal(signal.SIGTERM)
         assert service.end() == 0, "else its manager starts it again"
-    assert b"which swarm you were in" in service.errors
+    assert b"which of your swarms you trained in" in service.errors
     assert DIGEST.encode() in service.errors
 
 

@@ -60,8 +60,8 @@ NOW = State(phase="contributing", round=4)
 @pytest.mark.parametrize(
     ("card", "words"),
     [
-        (card(1.0, 0.0, 0.0, effects=(1, -1, -1)), "1 answer made likelier, 2 less likely."),
-        (card(1.0, 1.0, 0.0, effects=(1, 1, -1)), "2 answers made likelier, 1 less likely."),
+        (card(1.0, 0.0, 0.0, effects=(1, -1, -1)), "1 answer more likely next time, 2 less likely."),
+        (card(1.0, 1.0, 0.0, effects=(1, 1, -1)), "2 answers more likely next time, 1 less likely."),
         (card(0.0, 0.0, effects=(0, 0)), "No answer stood out, so nothing was learned."),
         (card(0.0, 0.0), "Waiting to be used for learning."),
         (

@@ -50,7 +50,7 @@ TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3011, 1100  # a page opens at an
 WARM_UP_S = 60.0  # before the first sample of memory; in shorter runs a tenth
 OPENING_BUTTONS = (
     "Save",
-    "Save a share card",
+    "Save a picture to share",
     "Join with an invite",
     "Open a file",
     "Open a folder",

@@ -71,7 +71,7 @@ def test_bfloat16_is_chosen_where_it_is_fast_or_where_nothing_else_fits(half_a_b
 
 
 def test_what_cannot_fit_is_refused_in_words_with_numbers(half_a_billion):
-    with pytest.raises(ModelError, match=r"needs \d\.\d GB at the least, and 1\.0 GB are free"):
+    with pytest.raises(ModelError, match=r"needs at least \d\.\d GB of memory, and Waggle may use 0\.8 GB"):
         memory_fit.choose(half_a_billion, DeviceCapacity(GB, NEW), WORK)
 
 

@@ -75,7 +75,7 @@ def _model_away(story: Story) -> Story:
 
 def _undecided(story: Story) -> Story:
     lost = events.Warned(
-        title=Message("The list of your swarms was damaged. Waggle restored it from other files."),
+        title=Message("The list of your swarms was damaged. Waggle found your swarms in other files."),
         advice=Message("The old one is kept beside it as %1.", "swarms.damaged"),
         page="swarms",
         at=story[-1].at,

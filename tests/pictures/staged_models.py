@@ -80,12 +80,12 @@ GATED = _failed(
 LARGE = _failed(
     "Qwen/Qwen3-8B",
     Message(
-        "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
+        "This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB.",
         Figure(18.9, 1),
         Figure(9.0, 1),
         Message("%1%", Figure(85)),
     ),
-    Message("Choose a smaller model, close other programs, or allow more: computer.memory_gb."),
+    Message("Choose a smaller model, close other programs, or let Waggle use more memory in Settings."),
 )
 UNKNOWN = _failed(
     "somebody/odd",

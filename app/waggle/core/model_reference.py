@@ -30,7 +30,7 @@ def parse(words: str) -> ModelSettings:
     if (address := hub_address(plain)) is not None:
         return _of_address(address)
     if "://" in plain:
-        raise ModelError("This address is not of the model hub.", WHAT_IT_TAKES)
+        raise ModelError("This link is not from Hugging Face.", WHAT_IT_TAKES)
     if OWN_PATH.match(plain) or is_model_file(plain):
         return _of_path(plain)
     if NAME.fullmatch(plain):

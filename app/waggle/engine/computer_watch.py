@@ -78,7 +78,7 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
     words = Message("The engine used more than the %1 GB of memory that you allow", f"{cap_gb:g}")
     if not backoff.back_off():
         lifecycle.report_blocker(
-            MemoryShort(Message("%1, also in its smallest parts.", words), "Allow more: computer.memory_gb.")
+            MemoryShort(Message("%1, also in its smallest parts.", words), "Let Waggle use more memory in Settings.")
         )
         return False
     publisher.publish(events.Warned(title=Message("%1.", words), advice=SMALLER_PARTS_ADVICE))

@@ -93,7 +93,7 @@ class MemoryFit:
     @property
     def sentence(self) -> Message:
         """For people: whether it fits, how fast, in how much of the memory that may be used; then how it is trained."""
-        may = math.floor(self.free * USABLE_SHARE / 1e8) / 10  # never rounded up to what a larger model needs
+        may = _usable_gb(self.free)
         needs = min(self.needs / 1e9, may) if self.fits else self.needs / 1e9
         values = Figure(self.answers_an_hour), Figure(needs, 1), Figure(may, 1)
         begin = Message("May not fit: about %1 answers an hour or more, %2 of %3 GB of memory.", *values)
@@ -143,7 +143,7 @@ def choose(
     if not best.fits and method is None:
         raise ModelError(
             too_large(best.needs, machine.free),
-            "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
+            "Choose a smaller model, close other programs, or let Waggle use more memory in Settings.",
         )
     return best
 
@@ -151,11 +151,15 @@ def choose(
 def too_large(needs: float, free: float) -> Message:
     """That a model needs more than may be used of the free memory; both in bytes."""
     return Message(
-        "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
+        "This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB.",
         Figure(needs / 1e9, 1),
-        Figure(free / 1e9, 1),
-        Message("%1%", Figure(100 * USABLE_SHARE)),
+        Figure(_usable_gb(free), 1),
     )
+
+
+def _usable_gb(free: float) -> float:
+    """How much of the free memory, in bytes, may be used, in GB: never rounded up to what a larger model needs."""
+    return math.floor(free * USABLE_SHARE / 1e8) / 10
 
 
 def require_backend(model: ModelConfig, backend: str) -> None:

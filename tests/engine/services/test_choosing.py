@@ -251,7 +251,7 @@ async def test_a_search_says_what_cannot_fit(engine: Engine, hub: Hub) -> None:
     (results,) = await engine.service.obey(commands.SearchModels(id="1", words="bees"))
     assert isinstance(results, HubResults)
     assert [(offer.name, offer.fits) for offer in results.models] == [(NAME, None), ("bees/huge", False)]
-    needs = "it needs 140.4 GB at the least, and 8.0 GB are free, of which 85% may be used."
+    needs = "it needs at least 140.4 GB of memory, and Waggle may use 6.8 GB."
     assert results.models[1].fit == f"This model does not fit: {needs}"
     (listing,) = await engine.service.obey(commands.ListModels(id="2"))
     assert isinstance(listing, ModelList)

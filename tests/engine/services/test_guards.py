@@ -15,12 +15,12 @@ from waggle.protocol.state import apply
 NOTHING = {"parts": 1, "limit_kb": 0, "has_gap": False}
 ACTS = {
     "memory": ({"parts": 4}, "in 4 parts", "larger parts"),
-    "traffic": ({"limit_kb": 5}, "5 kB/s", "computer.traffic_kb"),
+    "traffic": ({"limit_kb": 5}, "5 kB/s", "in Settings"),
     "record": ({"has_gap": True}, "record of events", "Make room"),
     "disk": (
         {"disk_gb": 2.5, "unmet_bytes": 3_400_000_000},
         "take 3.4 GB, above the limit of 2.5 GB",
-        "disk_gb",
+        "more of the disk in Settings",
     ),
     "network": ({"is_away": True}, "does not keep running", "waggle log"),
 }

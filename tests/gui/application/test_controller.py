@@ -540,7 +540,7 @@ def test_a_choice_of_a_model_that_fails_is_said_on_every_page_but_the_one_that_s
     tell(shell, Snapshot(state=State(choice=replace(failed, at=1000.0)), at=4990.0))
     assert messages == [], "it failed long ago"
     tell(shell, failed)
-    assert messages == ["tiny was not chosen: The hub cannot be reached."]
+    assert messages == ["Waggle could not switch to tiny: The hub cannot be reached."]
     shell.window.show_page("models")
     tell(shell, replace(failed, at=5001.0))
     assert len(messages) == 1

@@ -108,8 +108,8 @@ def test_a_long_name_takes_two_lines_and_is_elided(theme: Theme) -> None:
     ("origins", "words"),
     [
         ((), ["margin of error"]),
-        (("",), ["margin of error", "first right answer"]),
-        (("", "idotter"), ["margin of error", "first right answer", "a peer was right first"]),
+        (("",), ["margin of error", "first right answer, by itself"]),
+        (("", "idotter"), ["margin of error", "first right answer, by itself", "a peer was right first"]),
     ],
 )
 def test_the_key_explains_what_is_drawn_and_nothing_else(

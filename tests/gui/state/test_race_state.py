@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from waggle.core.message import Message
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.charts.painted.race_grid import TOGETHER, RaceGrid
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.playground.page import PlaygroundPage
@@ -109,6 +110,24 @@ def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: 
     assert view.button.text() == "Race again"
     window.show_page("home")
     assert not comb.frames.isActive()
+
+
+def test_where_many_cells_come_at_once_a_few_move_and_the_rest_stand_where_they_belong(theme: Theme, qtbot: QtBot) -> None:
+    names = tuple(f"Specialty {number}" for number in range(9))
+    story: list[RaceEvent] = [RaceBegan(rounds=4, racers=2, specialties=names)]
+    for number in range(9):
+        story.append(FirstSolved(lane="sharing", round=1, racer=0, specialty=number))
+        story.append(FirstSolved(lane="sharing", round=2, racer=1, specialty=number, learned_from=0))
+    grid = RaceGrid(theme, "sharing")
+    qtbot.addWidget(grid)
+    grid.resize(260, 80)
+    grid.show()
+    race = Race(phase="preparing")
+    for message in story:
+        race = fold(race, message)
+        grid.show_race(race)
+    assert 0 < len(grid._jumps) <= TOGETHER
+    assert grid.frames.isActive()
 
 
 def test_a_race_that_ends_by_itself_says_why(theme: Theme, qtbot: QtBot) -> None:

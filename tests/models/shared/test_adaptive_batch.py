@@ -71,7 +71,7 @@ def test_what_does_not_fit_runs_in_halves_from_then_on_and_that_is_said_once_for
 
 
 def test_a_prompt_with_one_answer_that_does_not_fit_ends_the_round():
-    with pytest.raises(MemoryShort, match=r"learning\.max_new_tokens"):
+    with pytest.raises(MemoryShort, match=r"lower the longest answer"):
         Memory(31).learn()
 
 

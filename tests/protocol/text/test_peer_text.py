@@ -35,7 +35,7 @@ NOW = 1000.0
             {"choice": "muted", "trusted": True, "received": 9},
             "You muted it: nothing is learned from it, but it still gets your examples.",
         ),
-        ({"choice": "blocked", "refusal": "x"}, "You blocked it: nothing is learned from it, and it gets nothing from here."),
+        ({"choice": "blocked", "refusal": "x"}, "You blocked it: neither of you learns from the other."),
     ],
 )
 def test_it_says_what_decides(fields: dict[str, object], says: str) -> None:

@@ -50,7 +50,7 @@ AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True
 PAUSED = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
 FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
-    (State(), "Getting ready", "Starting the engine.", "none"),
+    (State(), "Getting ready", "Starting Waggle.", "none"),
     (State(preparing=LOADING), "Getting ready", "Loading the model.", "none"),
     (State(downloading=DOWNLOADING), "Getting ready", "Downloading the model: 412 of 980 MB, about 6 min left.", "pause"),
     (State(preparing=LOADING, decision=PAUSED), "Getting ready", "Loading the model.", "resume"),

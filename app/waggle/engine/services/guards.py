@@ -44,7 +44,7 @@ class Guards:
             "traffic",
             limit_kb > 0,
             Message("The limit of %1 kB/s makes answers of peers and your own wait.", limit_kb),
-            Message("Raise it, or remove it: computer.traffic_kb in Settings."),
+            Message("Raise it, or remove it, in Settings."),
         )
         self._note(
             "record",
@@ -60,7 +60,7 @@ class Guards:
                 f"{unmet_bytes / GB:.3g}",
                 f"{disk_gb:g}",
             ),
-            Message("Raise computer.disk_gb in Settings, or choose a smaller model."),
+            Message("Let Waggle use more of the disk in Settings, or choose a smaller model."),
         )
         self._note(
             "network",
@@ -72,7 +72,7 @@ class Guards:
         )
         self._note("sharing", self._nothing_shared(self._publisher.state),
                    Message("None of your last answers could be shared: their size or a character in them may not travel."),
-                   Message("Shorter answers can travel: learning.max_new_tokens in Settings."))  # fmt: skip
+                   Message("Shorter answers can travel: lower the longest answer in Settings."))  # fmt: skip
         if self._acting != before:
             self._publisher.publish(GuardsChanged(guards=tuple(self._acting.values())))
 

@@ -73,7 +73,7 @@ def randomness(home: paths.Home, chosen: Settings, identity: keys.Identity, publ
         publisher.publish(
             events.Warned(
                 title=Message("The seed has no effect beside peers, as what they send cannot be repeated."),
-                advice=Message("It counts for a node that trains alone: swarm.solo."),
+                advice=Message("It counts only while “Train alone” is on in Settings."),
             )
         )
     return identity.peer_id, _seed(identity.peer_id, noise_salt.salt_of(home))

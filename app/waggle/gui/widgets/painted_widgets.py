@@ -71,20 +71,21 @@ class Avatar(PaintedWidget):
 
     def __init__(self, theme: Theme, size: int) -> None:
         super().__init__(theme, QSize(size, size))
-        self._identity = ("", False)
+        self._identity = ("", False, False)
 
     def set_size(self, size: int) -> None:
         self.setFixedSize(size, size)
 
-    def show_identity(self, identity: str, *, mine: bool) -> None:
-        if self._identity != (identity, mine):
-            self._identity = (identity, mine)
+    def show_identity(self, identity: str, *, mine: bool, gone: bool = False) -> None:
+        """`gone`: in grey."""
+        if self._identity != (identity, mine, gone):
+            self._identity = (identity, mine, gone)
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        identity, mine = self._identity
+        identity, mine, gone = self._identity
         if identity:
-            draw_avatar(painter, self.theme, identity, place.center(), place.width() / 2, mine=mine)
+            draw_avatar(painter, self.theme, identity, place.center(), place.width() / 2, mine=mine, gone=gone)
 
 
 class Chip(PaintedWidget):

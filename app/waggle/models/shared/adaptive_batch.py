@@ -100,7 +100,7 @@ class AdaptiveBatch:
                 smaller = half_of(error.texts, room)
                 if smaller is None:
                     raise MemoryShort(
-                        "The model ran out of memory.", "Close other programs, or lower learning.max_new_tokens."
+                        "The model ran out of memory.", "Close other programs, or lower the longest answer in Settings."
                     ) from error
                 self.room = smaller
                 self._short(

@@ -23,7 +23,7 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
     """The sentence, with the figures behind it."""
     match standing(peer, now):
         case "blocked":
-            return Message("You blocked it: nothing is learned from it, and it gets nothing from here.")
+            return Message("You blocked it: neither of you learns from the other.")
         case "muted":
             return Message("You muted it: nothing is learned from it, but it still gets your examples.")
         case "differs":

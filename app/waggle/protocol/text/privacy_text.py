@@ -3,7 +3,7 @@
 from waggle.core.message import Message
 
 SHARED = Message(
-    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
-    "your own where you choose to share them."
+    "Your model's answers as plain text, a made-up name and a public key, your network address (visible to peers), and answers "
+    "of your own where you choose to share them."
 )
 STAYS = Message("Your files, your real name, the model itself, and what you write to it in a chat.")

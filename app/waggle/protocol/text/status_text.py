@@ -101,7 +101,7 @@ def _paused_sentence(state: State) -> Sentence:
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends
     elif until:
-        ends = Message("Training continues by itself then.")
+        ends = Message("It then continues by itself.")
     detail = in_turn(Message("Nothing was lost."), ends)
     return Sentence(word=Message("Paused by you"), says=says, detail=detail, tone="plain", sign="pause", action="resume")
 
@@ -181,7 +181,7 @@ def _preparing_sentence(state: State) -> Sentence:
     if state.preparing is None:
         return Sentence(
             word=Message("Getting ready"),
-            says=Message("Starting the engine."),
+            says=Message("Starting Waggle."),
             detail=Message("This takes a few seconds."),
             tone="plain",
             sign="on",
@@ -226,11 +226,11 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
 def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
     """The question in which swarm to train."""
     says = {
-        "unknown": Message("Waggle cannot tell which swarm you were in."),
+        "unknown": Message("Waggle cannot tell which of your swarms you trained in."),
         "unusable": event.reason,
         "failed": Message("%1 cannot be joined now.", event.name or Message("The swarm that you chose")),
     }[event.why]
-    rest = Message("Training is on hold. Choose a swarm, or train alone for now.")
+    rest = Message("What your model learned is kept. Choose a swarm, or train alone for now.")
     detail = in_turn(event.advice if event.why == "unusable" else "", rest)
     return Sentence(
         word=Message("Waiting for you"), says=says, detail=detail, tone="plain", sign="warn", action="choose_swarm",

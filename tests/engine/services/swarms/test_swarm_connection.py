@@ -103,7 +103,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
     assert (publisher.state.reach, publisher.state.way) == ("alone", "gateway")
     (warned,) = publisher.state.warnings
     assert "none is named" in warned.title
-    assert "swarm.gateways" in warned.advice
+    assert "the gateway of a member in Settings" in warned.advice
 
 
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:

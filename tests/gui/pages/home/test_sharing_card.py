@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -23,7 +24,7 @@ RUNNING = State(phase="contributing", ready=ready(), reach="connected", peers=PE
     ("state", "high", "pictured", "listed"),
     [
         (RUNNING, 560, True, False),
-        (RUNNING, 290, True, False),
+        (RUNNING, 290, False, True),
         (replace(RUNNING, peers=CROWD), 290, False, True),
         (replace(RUNNING, peers={}), 290, False, False),
         (replace(RUNNING, phase="problem"), 560, False, False),
@@ -38,6 +39,27 @@ def test_peers_stand_as_there_is_room_for_them(
     card.show()
     card.show_state(state, 1.0)
     qtbot.waitUntil(lambda: (card._picture.isVisible(), card._row.isVisible()) == (pictured, listed))
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize("peers", [{"first": PEERS["first"]}, PEERS, CROWD])
+def test_no_name_is_cut_off_where_peers_are_pictured(theme: Theme, qtbot: QtBot, peers: dict[str, PeerInfo]) -> None:
+    card, metrics = SharingCard(theme), QFontMetricsF(theme.font("caption"))
+    qtbot.addWidget(card)
+    card.show()
+    card.show_state(replace(RUNNING, peers=peers), 1.0)
+    pictured = 0
+    for high in range(240, 561, 10):
+        card.resize(392, high)
+        qtbot.waitUntil(lambda high=high: card.height() == high)
+        if card._picture.isVisible():
+            pictured += 1
+            card._picture.grab()
+            boxes = [box for box, _ in card._picture.name_places(metrics).values()]
+            assert boxes
+            room = QRectF(-1000, 0, 3000, card._picture.height())
+            assert all(room.contains(box.adjusted(0, 4, 0, -4)) for box in boxes), f"at {high} pixels"
+    assert pictured
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so

@@ -105,7 +105,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window, sent = window_told([PREPARING, UNDECIDED]), list[AnyCommand]()
     window.commanded.connect(sent.append)
     card = window.pages.of(HomePage).hero
-    assert card._says.text() == "Waggle cannot tell which swarm you were in"
+    assert card._says.text() == "Waggle cannot tell which of your swarms you trained in"
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
     assert buttons(card) == ["Train alone for now", "Choose a swarm"]
     card._second.click()
@@ -117,7 +117,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     window._store.take(KnownSwarms(swarms=(ANNAS,), seq=9, at=7.0))
     window.redraw()
     swarms = window.pages.of(SwarmsPage)
-    assert swarms._line.words() == "Waggle cannot tell which swarm you were in: choose where your model trains"
+    assert swarms._line.words() == "Waggle cannot tell which of your swarms you trained in: choose one"
     assert (swarms._alone.isVisible(), swarms._ask_others.isVisible()) == (True, False)
     (go,) = (button for button in swarms._list.findChildren(Button) if button.text() == "Train in Anna's home")
     assert go.property("kind") == "primary"

@@ -270,7 +270,7 @@ def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
         "1. right  \u2191\nSo it is\n<b>7</b>.\ufffd",
         "2. wrong: 9  \u2193\n9",
         "3. no answer tag",
-        "Judged again on this computer. 1 answer made likelier, 1 less likely.  1 of 3 right",
+        "Judged again on this computer. 1 answer more likely next time, 1 less likely.  1 of 3 right",
     ]
     assert not QGuiApplication.clipboard().mimeData().hasHtml()
 

@@ -103,7 +103,7 @@ def test_live_opens_on_a_question_with_its_tries_merged_and_its_lesson(theatre: 
     theatre.play(0, "Simplify 2/4.", lessons=("p/1",))
     assert theatre.live._views.currentWidget() is theatre.view
     assert theatre.asks == "Simplify 2/4."
-    assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right, made likelier. 1 × 1/3: wrong, made less likely"
+    assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right, more likely next time. 1 × 1/3: wrong, less likely"
     assert theatre.scene._lesson.text() == "Your model learned from 1 question of its own and 1 example from Brisk Otter."
     teacher, *others = theatre.scene._teachers
     assert teacher._about.text() == "Simplify 4/6. → 2/3"
@@ -364,7 +364,7 @@ def test_grids_and_words_of_strangers_are_tries_too(theatre: Theatre) -> None:
     theatre.play(0, f"Copy:\n{GRID}", completion(GRID, 1.0), completion("<b>bold</b>\u202e"))
     chips = theatre.scene._tries._chips
     assert [chip.each.grid is not None for chip in chips] == [True, False]
-    description = "1 × 1 0 1 0 1 0: right, made likelier. 1 × <b>bold</b>\ufffd: wrong, made less likely"
+    description = "1 × 1 0 1 0 1 0: right, more likely next time. 1 × <b>bold</b>\ufffd: wrong, less likely"
     assert theatre.scene._tries.accessibleDescription() == description
     picture = theatre.scene._tries.grab().toImage()
     colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}

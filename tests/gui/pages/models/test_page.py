@@ -238,7 +238,7 @@ def test_a_download_shows_how_far_it_is_and_is_cancelled(models: Models) -> None
     choice = ModelChoice(name="bees/small", stage="downloading")
     tell(window, choice)
     assert page._choice.isVisible()
-    assert choice_title(choice, {}) == "Asking the hub about small"
+    assert choice_title(choice, {}) == "Looking up small on Hugging Face"
     tell(window, coming := replace(choice, done=100_000_000, total=273_000_000, seconds_left=130.0))
     assert page._choice._title.words() == "Downloading Small"
     assert choice_progress(coming) == "100 MB of 273 MB, about 2 min left"
@@ -272,9 +272,9 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
         name="bees/small", stage="failed", title="The hub has lost a file of bees/small.", advice="Choose another revision of it."
     )
     tell(window, failed)
-    assert page._choice._title.words() == "Small was not chosen"
+    assert page._choice._title.words() == "Waggle could not switch to Small"
     assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
-    assert page._choice._unchanged.text().startswith("Nothing was lost")
+    assert page._choice._unchanged.text().startswith("You are still training")
     page._choice._retry.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     page._choice._close.click()
@@ -286,7 +286,7 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
 
 def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(models: Models) -> None:
     window, page, sent = models
-    title = "This model does not fit: it needs 18.9 GB at the least, and 9.0 GB are free."
+    title = "This model does not fit: it needs at least 18.9 GB of memory, and Waggle may use 7.6 GB."
     tell(window, coming := ModelChoice(name="bees/small", stage="checking"))
     known = len(sent)
     tell(window, replace(coming, stage="failed", title=title))

@@ -152,7 +152,7 @@ def test_a_choice_is_asked_for_told_and_taken_back(window_told: TellWindow, verb
     tell(window, events.PeerChanged(peer=replace(OTTER, delay_ms=3.0)))
     assert set(offered(page).values()) == {False}, "that was another change"
     tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
-    assert offered(page) == {"Welcome back": True}
+    assert offered(page) == {"Allow again": True}
     assert page._model.index(0, STANDING_COLUMN).data() == stands
     page._strip._buttons[""].click()
     tell(window, events.PeerChanged(peer=OTTER))
@@ -254,7 +254,7 @@ def test_the_menu_of_a_row_offers_what_the_buttons_do(window_told: TellWindow) -
     assert page._view.contextMenuPolicy() == Qt.ContextMenuPolicy.ActionsContextMenu
     assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Mute", "Block", "Copy peer id"]
     page.choose(WREN.id)
-    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Welcome back", "Copy peer id"]
+    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Allow again", "Copy peer id"]
     page._view.actions()[2].trigger()
     assert choices_sent(sent) == [(WREN.id, "")]
 
@@ -306,7 +306,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(
     qtbot.waitUntil(lambda: len(window._store.state.peers) == 2, timeout=20_000)
     page, _ = page_of(window, "12D3KooWKnown")
     page._strip._buttons["muted"].click()
-    qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)
+    qtbot.waitUntil(lambda: offered(page) == {"Allow again": True}, timeout=20_000)
     page.choose("12D3KooWUnknown")
     page._strip._buttons["blocked"].click()
     qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._content[0], timeout=20_000)

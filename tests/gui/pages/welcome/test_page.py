@@ -309,7 +309,7 @@ def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, an
     announcements.clear()
     QApplication.sendEvent(welcome, QEvent(QEvent.Type.WindowActivate))
     (returned,) = announcements
-    assert returned.endswith("Only this computer. Nothing is sent and nothing received. You can join others later.")
+    assert returned.endswith("Only this computer. No answers are shared. You can join a swarm later.")
 
 
 def test_tab_reaches_every_choice_also_with_an_offered_model(theme: Theme, qtbot: QtBot) -> None:

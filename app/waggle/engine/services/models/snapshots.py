@@ -148,7 +148,7 @@ class Snapshots:
                 Figure(max(0, allowed) / GB, 1),
                 f"{cap_gb:g}",
             ),
-            "Allow more: computer.memory_gb.",
+            "Let Waggle use more memory in Settings.",
         )
 
     def on_cpu(self) -> "Snapshots":

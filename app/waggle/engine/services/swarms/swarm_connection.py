@@ -158,7 +158,7 @@ async def download_missing_questions(
         if await asyncio.to_thread(PieceStore(home.questions, charter).missing):
             raise SwarmError(
                 Message("The questions of %1 are not on this computer, and it trains alone.", charter.name),
-                "Switch swarm.solo off until they were downloaded from members.",
+                "Turn off “Train alone” in Settings until members have sent them.",
             )
         return
     digest = charter.digest.hex()
@@ -225,7 +225,7 @@ async def join(
         publisher.publish(
             events.Warned(
                 title=Message("This computer takes part through gateways alone, and none is named."),
-                advice=Message("Your model trains on its own. Name the gateway of a member in swarm.gateways."),
+                advice=Message("Your model trains on its own. Name the gateway of a member in Settings."),
             )
         )
     return node

@@ -44,9 +44,9 @@ def recover(home: paths.Home) -> events.Warned | None:
         aside = _set_aside(home)
     joined_swarms.write(home.swarms, rebuilt)
     return events.Warned(
-        title=Message("The list of your swarms was damaged. Waggle restored it from other files.")
+        title=Message("The list of your swarms was damaged. Waggle found your swarms in other files.")
         if aside
-        else Message("The list of your swarms was gone. Waggle restored it from other files."),
+        else Message("The list of your swarms was gone. Waggle found your swarms in other files."),
         advice=Message("The old one is kept beside it as %1.", aside.name) if aside else NOTHING,
         page="swarms",
     )

@@ -410,7 +410,7 @@ class SwarmService:
         if current is None:
             raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
         if self._chosen.swarm.solo:
-            raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
+            raise EngineError("This computer was chosen to be alone.", "Turn off “Train alone” in Settings, and start again.")
         return written_invite(self._home, self._chosen, current.charter, await current.addresses())
 
     def _store(self, charter: Charter, key: bytes) -> None:

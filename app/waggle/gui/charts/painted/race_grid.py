@@ -18,6 +18,7 @@ from waggle.protocol.events_race import Lane
 ROW, CELL, FIRST = 19, 9.0, 34.0  # pixels: a row at least, the radius of a cell, its first place
 UNKNOWN = Race(racers=4, specialties=("",) * 9)  # until a race has said how many copies and which specialties there are
 FRAME_MS = 16
+TOGETHER = 3  # cells that move at once at most: more than these come where the window catches up
 
 
 class RaceGrid(PaintedChart):
@@ -44,7 +45,8 @@ class RaceGrid(PaintedChart):
         if run.solved != old.solved or race.racers != before.racers:
             if self.theme.moves and self.isVisible():
                 fresh = [cell for cell, teacher in run.solved.items() if teacher is not None and cell not in old.solved]
-                self._jumps |= dict.fromkeys(fresh, self._clock())
+                if len(self._jumps) + len(fresh) <= TOGETHER:
+                    self._jumps |= dict.fromkeys(fresh, self._clock())
             if self._jumps:
                 self.frames.start()
             self.update()

@@ -156,7 +156,7 @@ class ScoreCurve(PaintedChart):
     def key(self) -> list[tuple[str, str]]:
         """What is drawn beside the curve, the band or a cell by its colour, and what it means."""
         words = [("band", tr("margin of error"))]
-        words += [("accent", tr("first right answer"))] if any(not aha.origin for aha in self._ahas) else []
+        words += [("accent", tr("first right answer, by itself"))] if any(not aha.origin for aha in self._ahas) else []
         return words + ([("peer", tr("a peer was right first"))] if any(aha.origin for aha in self._ahas) else [])
 
     def _draw_key(self, painter: QPainter, plot: QRectF) -> None:

@@ -15,7 +15,7 @@ from waggle.gui.i18n.formatting import one_line
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import trains_with
+from waggle.protocol.state import is_faded, trains_with
 
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
@@ -82,7 +82,7 @@ def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer,
     ranked = sorted(
         peers, key=lambda peer: (peer.connection == "gone", silence_level(peer, now), -peer.used - peer.groups_pulled, peer.id)
     )[:MOST]
-    by_use = sorted(ranked, key=lambda peer: (peer.connection == "gone" or bool(peer.choice), -peer.used))
+    by_use = sorted(ranked, key=lambda peer: (is_faded(peer), -peer.used))
     places = {peer.id: place for place, peer in enumerate(by_use)}
     several = namesakes(peers)
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
@@ -96,10 +96,10 @@ def _key_first(peer: PeerInfo) -> str:
 
 
 def _graph_peer(peer: PeerInfo, now: float, *, place: int, name: str) -> GraphPeer:
-    gone = peer.connection == "gone"
     return GraphPeer(
-        id=peer.id, name=name, named=place < NAMED, place=place, relay=peer.connection == "relay", gone=gone,
-        faded=gone or bool(peer.choice), age=silence_level(peer, now), blocked=peer.choice == "blocked", trains=trains_with(peer),
+        id=peer.id, name=name, named=place < NAMED, place=place, relay=peer.connection == "relay",
+        gone=peer.connection == "gone", faded=is_faded(peer), age=silence_level(peer, now), blocked=peer.choice == "blocked",
+        trains=trains_with(peer),
     )  # fmt: skip
 
 

@@ -33,10 +33,10 @@ class Chip(msgspec.Struct):
 
 
 def try_words(each: Try, kind_words: str) -> str:
-    """A try in words: "8 × 1/1: right, made likelier"."""
+    """A try in words: "8 × 1/1: right, more likely next time"."""
     if each.kind == "truth":
         return f"{kind_words}: {each.text}"
-    effect = tr("made likelier") if each.effect > 0 else tr("made less likely") if each.effect else ""
+    effect = tr("more likely next time") if each.effect > 0 else tr("less likely") if each.effect else ""
     return f"{figure(each.count)} × {each.text}: " + ", ".join(filter(None, (kind_words, effect)))
 
 

@@ -19,9 +19,9 @@ from waggle.gui.widgets.layout import column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import HALTED_PHASES, State
+from waggle.protocol.state import HALTED_PHASES, State, is_faded
 
-ALONE, FOR_A_PEER, LEAST = 60, 14, 170  # pixels of height of the picture, before text scaling: of you, of a peer, and of many
+ALONE, LEAST = 60, 170  # pixels of height of the picture, before text scaling: of you, and with peers and their names
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
 CELL, CELLS = 46, 6  # pixels, before text scaling: the radius of a free cell at most; and how many there are
 
@@ -36,7 +36,7 @@ class AvatarRow(PaintedWidget):
     def show_peers(self, peers: Iterable[PeerInfo], *, halts: bool) -> None:
         """`halts`: training pauses, so that all are grey."""
         ranked = sorted(peers, key=lambda peer: (peer.connection == "gone", bool(peer.choice), -peer.used, peer.id))
-        in_order = tuple((peer.id, halts or peer.connection == "gone" or bool(peer.choice)) for peer in ranked)
+        in_order = tuple((peer.id, halts or is_faded(peer)) for peer in ranked)
         if in_order != self._peers:
             self._peers = in_order
             self.update()
@@ -160,7 +160,7 @@ class SharingCard(QFrame):
             if counted != self._counted:  # else the picture would be described anew with each event
                 self._counted = counted
             none_trains = not state.members and len(counted) <= CELLS
-            self._place.show_from(self._theme.px(min(LEAST, ALONE + FOR_A_PEER * len(counted))), is_empty=none_trains)
+            self._place.show_from(self._theme.px(LEAST if counted else ALONE), is_empty=none_trains)
             self._free.show_node(state.ready.node if state.ready is not None else "", tuple(sorted(counted))[:CELLS])
             self._picture.show_state(replace(state, peers=self._counted), now)
             self._row.show_peers(counted.values(), halts=state.phase in HALTED_PHASES)

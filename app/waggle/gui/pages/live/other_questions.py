@@ -23,7 +23,7 @@ LARGER = (1.6, 1.4, 1.2)  # sizes of tries, as multiples of the usual one: as la
 
 def arrows_key(theme: Theme) -> ElidedLabel:
     """What the arrows at answers mean."""
-    return ElidedLabel(theme, f"\u2191 {tr('made likelier')}    \u2193 {tr('made less likely')}", "caption", "text_soft")
+    return ElidedLabel(theme, f"\u2191 {tr('more likely next time')}    \u2193 {tr('less likely')}", "caption", "text_soft")
 
 
 def right_words(card: Card) -> str:

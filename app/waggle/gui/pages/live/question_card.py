@@ -195,7 +195,7 @@ def footer(card: Card, state: State) -> tuple[str, str, str]:
 def _lesson_text(card: Card) -> str:
     likelier, less = sum(effect > 0 for effect in card.effects), sum(effect < 0 for effect in card.effects)
     if card.mine or less:
-        words = plural(likelier, "%n answer made likelier", "%n answers made likelier")
+        words = plural(likelier, "%n answer more likely next time", "%n answers more likely next time")
         return words + (tr(", %1 less likely.").replace("%1", str(less)) if less else ".")
     right = all(answer.reward >= RIGHT for answer, effect in zip(card.completions, card.effects, strict=False) if effect > 0)
     learned = (

@@ -97,5 +97,5 @@ def _what_stays(state: State, *, failed: bool, starts: bool) -> str:
         return tr("The download continues where it stopped if it is interrupted.")
     model = state.ready.model if state.ready else ""
     if failed:
-        return tr("Nothing was lost: you are still training %1.").replace("%1", model) if model else ""
+        return tr("You are still training %1.").replace("%1", model) if model else ""
     return unchanged_words(model)

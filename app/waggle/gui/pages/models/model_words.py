@@ -1,10 +1,9 @@
 """Models in words: their names, facts, and how far the choice of one is."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from waggle.core.message import Figure, Message, as_message, turns_of
+from waggle.core.message import Message, as_message, turns_of
 from waggle.gui.i18n.formatting import decimal, duration, figure, later, one_line, plural, size, tr, visible
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer
 
@@ -12,7 +11,7 @@ Offers = Mapping[str, ModelOffer]  # Waggle's suggestions by the name of their m
 APART = "  ·  "  # between two facts
 # What the engine says of a model, and the window in other words.
 FITS = "Fits: about %1 answers an hour or more, %2 of %3 GB of memory."
-TOO_LARGE = "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used."
+TOO_LARGE = "This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB."
 LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
 NEEDS_LICENCE = "%1 is given only to those who accepted its licence."
@@ -72,9 +71,8 @@ def _short_fit(fit: Message) -> str:
     match (fit.id, fit.values):
         case words, _ if words == FITS:
             return tr(Message("%1+ answers an hour, %2 of %3 GB of memory", *fit.values))
-        case words, (needed, Figure(number=free), Message(values=(Figure(number=percent),))) if words == TOO_LARGE:
-            may = math.floor(free * percent / 10) / 10  # never rounded up to what the model needs
-            return tr(Message("Needs %1 GB of memory; Waggle may use %2 GB", needed, Figure(may, 1)))
+        case words, _ if words == TOO_LARGE:
+            return tr(Message("Needs %1 GB of memory; Waggle may use %2 GB", *fit.values))
     return ""
 
 
@@ -150,13 +148,13 @@ def choice_title(choice: ModelChoice, offers: Offers) -> str:
         case "failed" if as_message(choice.title).id == REFUSED:
             words = tr("Hugging Face refuses %1 to your token")
         case "failed":
-            words = tr("%1 was not chosen")
+            words = tr("Waggle could not switch to %1")
         case "checking":
             words = tr("Checking %1")
         case "converting":
             words = tr("Converting %1")
         case _:
-            words = tr("Downloading %1") if choice.total else tr("Asking the hub about %1")
+            words = tr("Downloading %1") if choice.total else tr("Looking up %1 on Hugging Face")
     return words.replace("%1", chosen_name(choice, offers))
 
 

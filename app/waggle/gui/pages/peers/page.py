@@ -81,8 +81,7 @@ def reach_words(state: State) -> str:
             tried = (
                 plural(state.seeds_tried, "%n address tried so far.", "%n addresses tried so far.") if state.seeds_tried else ""
             )
-            later_on = tr("Once one answers, Waggle checks whether others can connect to you.")
-            return " ".join(filter(None, (tr("Training does not wait for peers."), tried, later_on)))
+            return " ".join(filter(None, (tr("Training does not wait for peers."), tried)))
         case "alone":
             if state.seeds_tried:
                 return tr("You train alone: nobody answers. The others may be off, or a firewall is in the way.")
@@ -94,8 +93,6 @@ def reach_words(state: State) -> str:
                 return tr("Through a gateway: this computer calls nobody. Your part counts all the same.")
             if state.way == "relay":
                 return tr("Through a relay: your router blocks calls. Your part counts all the same.")
-            if state.address and state.way == "direct":
-                return tr("Others can connect to you (confirmed).")
             if state.address:
                 return tr("Others can connect to you.")
             return tr("You reach others; no address is known at which they could reach this computer.")
@@ -127,7 +124,7 @@ class ReachPanel(QWidget):
             line.say(_connection_count_text(kind, count))
             self._rows[kind].setVisible(count > 0)
         refused = state.rejected
-        self._rejected.say(plural(refused, "%n broken message was ignored", "%n broken messages were ignored"))
+        self._rejected.say(plural(refused, "%n unreadable message was ignored", "%n unreadable messages were ignored"))
         self._rejected.setVisible(refused > 0)
         self._copy.offer(state.address)
         self._copy.setToolTip(one_line(state.address))

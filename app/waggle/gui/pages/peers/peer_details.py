@@ -21,13 +21,13 @@ from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, CommandDone, PeerInfo
-from waggle.protocol.state import State
+from waggle.protocol.state import State, is_faded
 from waggle.protocol.text.peer_text import exchange_text, standing, standing_text
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
     "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your examples.", (MUTE,)),
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
-    "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
+    "": ("Allow again", "Allowing…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
 }
 
 
@@ -96,7 +96,7 @@ class PeerDetails(QFrame):
         self._peer = peer
         if peer is not None:
             icon, word, tone = STANDING_CHIPS[standing(peer, now)]
-            self._avatar.show_identity(peer.id, mine=False)
+            self._avatar.show_identity(peer.id, mine=False, gone=is_faded(peer))
             self._name.say(peer_name(peer.name, peer.id))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
@@ -154,7 +154,7 @@ class PeerDetails(QFrame):
         action.setShortcuts([QKeySequence(key) for key in keys])
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         action.setShortcutVisibleInContextMenu(True)
-        action.setAutoRepeat(False)  # the same key mutes and welcomes back
+        action.setAutoRepeat(False)  # the same key mutes and takes it back
         return action
 
     def _copy_id(self) -> None:

@@ -21,6 +21,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import SortableHead, style_table
 from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import is_faded
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Seen")
@@ -210,7 +211,7 @@ class PeerCellDelegate(QStyledItemDelegate):
         peer, stands = index.data(PEER), index.data(STANDING)
         words, at = str(index.data()), index.column()
         place = QRectF(option.rect)
-        faded = peer.connection == "gone" or bool(peer.choice)
+        faded = is_faded(peer)
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(place, self._theme.colour("accent_soft"))

@@ -40,10 +40,10 @@ def model_notice(state: State) -> str:
     if len(offered.moments) == 1:
         return tr("Until the first round is saved, both are the same model.")
     if not offered.taught and ready.parameters < TINY:
-        return tr("It knows only puzzles, so it cannot chat well: each message is read as a new puzzle, without the ones before.")
+        return tr("It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.")
     if offered.taught:
         return ""
-    return tr("This model was never taught to chat: each message is read as a new question, without the ones before.")
+    return tr("This model was never taught to chat, and it does not remember earlier messages.")
 
 
 def first_messages(state: State) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class ChatView(QWidget):
         bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))
         bar.rangeChanged.connect(lambda _low, high: bar.setValue(high) if self._follows else None)
         self._empty = text(
-            theme, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
+            theme, tr("Say something, and compare your model with how it was before training."), tone="soft", wrap=True
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._firsts = [Button(theme, "", small=True) for _ in range(FIRST)]
@@ -357,5 +357,5 @@ class ChatView(QWidget):
         self.button.setEnabled(may_say and not self._why_not())
 
     def _complain(self, words: str) -> None:
-        private = tr("What you write is kept nowhere and shared with nobody.")
+        private = tr("Your messages are not saved or shared.")
         self._message.say(words or private, "bad" if words else "text_faint")

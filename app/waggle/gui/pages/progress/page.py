@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
@@ -29,6 +29,7 @@ from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableVie
 from waggle.gui.pages.progress.rounds_export import save_rounds
 from waggle.gui.pages.progress.run_choice import RunChoice
 from waggle.gui.state import chart_series
+from waggle.gui.state.story.learning_story import test_words
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
@@ -37,9 +38,11 @@ from waggle.gui.widgets.containers.scroll_area import ScrollArea
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import UNLIMITED, as_widget, card, column, frame, row
+from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.part_bar import PartBar
 from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.table import WholeRows
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import QueryHistory, QueryRuns, new_id
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
+EMPTY_WIDE, BAR_WIDE = 560, 320  # pixels, before text scaling: of what is shown before the first round
 LINES, TABLE, EMPTY, COMPARED = range(4)
 CHARTS_TO_PINS = 3.3  # the least width of the page for the list beside the charts, in widths of the list
 PINS = 284  # pixels of the list of first right answers, at a text size of 100%
@@ -209,8 +213,15 @@ class ProgressPage(Page):
         self._curves_card.hide()
 
     def _empty_page(self, theme: Theme) -> QFrame:
-        self._empty = text(theme, "", "body", "soft", wrap=True)
-        return frame("plain", column(card(self._empty), None))
+        self._empty = text(theme, "", "heading", wrap=True)
+        self._test, self._bar = text(theme, "", "small", "soft"), PartBar(tr("Questions answered"))
+        self._bar.setFixedWidth(theme.px(BAR_WIDE))
+        for words in (self._empty, self._test):
+            words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        sign = row(None, Icon(theme, "progress", "text_faint", 36), None)
+        box = card(4, sign, self._empty, row(None, self._bar, None), self._test, 4, gap=10)
+        box.setMinimumWidth(theme.px(EMPTY_WIDE))
+        return frame("plain", column(None, row(None, box, None), None, None))
 
     def arrange(self, edge: int, gap: int) -> None:
         below = 20 if self.compact else 24
@@ -268,6 +279,7 @@ class ProgressPage(Page):
             self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
+        self._show_test(state)
         self._runs.show_runs(state.runs)
         self._shares.show_shares(state.shares)
         about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are. Full bar: %1.")
@@ -299,6 +311,14 @@ class ProgressPage(Page):
             return tr("The charts appear here when the engine runs.")
         return tr("The charts begin when your model has finished its first round.")
 
+    def _show_test(self, state: State) -> None:
+        """Until there is anything to draw: how far the first test is."""
+        test = state.test if state.takes_first_test else None
+        self._bar.setVisible(test is not None)
+        say_in(self._test, test_words(state) if test is not None else "", "soft")
+        if test is not None:
+            self._bar.show_part(test.done, test.total)
+
     def _draw(self) -> None:
         state = self._state
         self._drawn_state = self._redraw_key()
@@ -309,8 +329,9 @@ class ProgressPage(Page):
         self._pages.setCurrentIndex(
             COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else LINES
         )
-        self._save.setEnabled(not nothing)
-        self._as_table.setEnabled(not nothing)
+        self._axis.setVisible(not (nothing or compared or self._as_table.isChecked()))
+        self._save.setVisible(not nothing)
+        self._as_table.setVisible(not nothing)
         if self._as_table.isChecked():
             self._table.show_rows(rows(state))
         elif self._score_chart is not None and self._reward is not None and not nothing:
@@ -380,7 +401,6 @@ class ProgressPage(Page):
         if compared:
             self._as_table.setChecked(False)
             self._comparison.show_state(self._state)
-        self._axis.setVisible(not compared and not self._as_table.isChecked())
         self._name_table()
         self._draw()
 
@@ -391,7 +411,6 @@ class ProgressPage(Page):
         if as_table:
             self._compared.setChecked(False)
         self._name_table()
-        self._axis.setVisible(not as_table and not self._compared.isChecked())
         self._draw()
 
     def _name_table(self) -> None:

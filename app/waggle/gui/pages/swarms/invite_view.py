@@ -186,9 +186,7 @@ class InviteView(QFrame):
         self._code.show_words(self._link)
         self._scanned.setVisible(self._code.fits)
         self._how.setText(
-            tr("The other person scans this, or opens the link. They see what they would join before they do.")
+            tr("The other person scans this code, or opens the link. Waggle shows them the swarm before they join.")
             if self._code.fits
-            else tr(
-                "This link is too long for a QR code. The other person opens it, and sees what they would join before they do."
-            )
+            else tr("This link is too long for a QR code. They open it, and Waggle shows them the swarm before they join.")
         )

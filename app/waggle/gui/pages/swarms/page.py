@@ -182,13 +182,13 @@ class SwarmsPage(Page):
     def _headline(self, why_not: str) -> str:
         known_swarms = self._state.swarms
         if self._state.undecided is not None and known_swarms is not None and not why_not:
-            return tr("Waggle cannot tell which swarm you were in: choose where your model trains.")
+            return tr("Waggle cannot tell which of your swarms you trained in: choose one.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("Waggle is going there; your model comes along.")
         if self._state.phase == "preparing" and known_swarms is None and not self._state.waits_for_choice:
             return tr("Waggle is starting; your swarms appear in a few seconds.")
         if why_not or known_swarms is None:
-            return why_not or tr("Asking which swarms are known.")
+            return why_not or tr("Loading your swarms.")
         active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))
         return tr("You are in %1").replace("%1", active)
 

@@ -75,7 +75,7 @@ def members_words(swarm: SwarmDetails, members: int | None) -> str:
         return plural(members, "only you so far", "%n members, you included")
     if swarm.members and not swarm.active:
         return plural(swarm.members, "%n member when last asked", "%n members when last asked")
-    return tr("may be empty") if swarm.shipped and not swarm.active else ""
+    return tr("nobody seen yet") if swarm.shipped and not swarm.active else ""
 
 
 def head_line(theme: Theme, words: QLayout, swarm: SwarmDetails) -> QWidget:

@@ -124,7 +124,7 @@ class SwarmPreviewCard(QFrame):
             tr("You are in this swarm, but have not met these computers yet. Joining them takes a few seconds. "
                "Your model keeps what it learned; round %2 continues.")
             if swarm.active
-            else tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
+            else tr("Switching from %1 takes a few seconds. Your model keeps what it learned and goes on with round %2.")
         )  # fmt: skip
         consequence = "" if swarm.active else tr("You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""

@@ -211,9 +211,7 @@ class WelcomePage(QWidget):
                 tr("Nine specialties. Anyone may join; you train alone until someone does."),
                 "swarms",
             ),
-            SwarmChoice(
-                theme, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"
-            ),
+            SwarmChoice(theme, tr("Only this computer"), tr("No answers are shared. You can join a swarm later."), "you"),
             SwarmChoice(
                 theme,
                 tr("I was invited"),
@@ -233,7 +231,7 @@ class WelcomePage(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
-        self._question = text(theme, tr("Who should it learn with?"), "hero", wrap=True)
+        self._question = text(theme, tr("Who should your model learn with?"), "hero", wrap=True)
         self._about = text(
             theme,
             tr("A swarm is a group of computers that practise the same specialties, such as fractions or logic."),

@@ -62,7 +62,7 @@ class YouPage(Page):
         self._due, self._days = QuerySchedule(), totals(self._state)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
-        self._share = Button(theme, tr("Save a share card"), icon="share")
+        self._share = Button(theme, tr("Save a picture to share"), icon="share")
         self._share.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
