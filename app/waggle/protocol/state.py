@@ -70,11 +70,6 @@ def trains_with(peer: events.PeerInfo) -> bool:
     return bool((peer.received and not peer.choice) or (peer.groups_pulled and peer.choice != "blocked"))
 
 
-def is_faded(peer: events.PeerInfo) -> bool:
-    """Whether a peer is shown in grey: it is gone, or was muted or blocked."""
-    return peer.connection == "gone" or bool(peer.choice)
-
-
 class State(msgspec.Struct, frozen=True, kw_only=True, dict=True):  # dict: for what is counted once, in swarms of hundreds
     """Everything that a window, a tray or `waggle ctl` may show."""
 

@@ -15,7 +15,7 @@ from waggle.gui.i18n.formatting import one_line
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import is_faded, trains_with
+from waggle.protocol.state import trains_with
 
 MOST, NAMED = 40, 12  # peers that are drawn, and those of them with a name
 NAME_ROOM, BESIDE_NAME = 88, 28  # pixels: of a name at least, and of its peer and the space beside it
@@ -88,6 +88,11 @@ def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer,
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
     names = {peer.id: _key_first(peer) if peer.name.casefold() in several else one_line(peer.name) for peer in ordered}
     return tuple(_graph_peer(peer, now, place=places[peer.id], name=names[peer.id]) for peer in ordered)
+
+
+def is_faded(peer: PeerInfo) -> bool:
+    """Whether a peer is shown in grey: it is gone, or was muted or blocked."""
+    return peer.connection == "gone" or bool(peer.choice)
 
 
 def _key_first(peer: PeerInfo) -> str:

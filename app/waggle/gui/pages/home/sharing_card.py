@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
+from waggle.gui.charts.painted.swarm_graph_layout import is_faded
 from waggle.gui.i18n.formatting import figure, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state.story.learning_story import INVITE, Sharing, company, company_words, sharing_text
@@ -19,7 +20,7 @@ from waggle.gui.widgets.layout import column, restyle, row
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import HALTED_PHASES, State, is_faded
+from waggle.protocol.state import HALTED_PHASES, State
 
 ALONE, LEAST = 60, 170  # pixels of height of the picture, before text scaling: of you, and with peers and their names
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them

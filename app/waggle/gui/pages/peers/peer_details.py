@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
 from waggle.core.errors import EngineError
+from waggle.gui.charts.painted.swarm_graph_layout import is_faded
 from waggle.gui.coroutines import start
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import peer_name, tr
@@ -21,7 +22,7 @@ from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, CommandDone, PeerInfo
-from waggle.protocol.state import State, is_faded
+from waggle.protocol.state import State
 from waggle.protocol.text.peer_text import exchange_text, standing, standing_text
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys

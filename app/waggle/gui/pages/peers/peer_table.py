@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
 
 from waggle.core.peer_id import fingerprint
 from waggle.core.text.round_number import round_number
+from waggle.gui.charts.painted.swarm_graph_layout import is_faded
 from waggle.gui.i18n.formatting import decimal, figure, later, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import SortableHead, style_table
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import is_faded
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Seen")
