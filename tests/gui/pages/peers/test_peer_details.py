@@ -25,6 +25,7 @@ from waggle.gui.pages.peers.page import HIGHEST, PeersPage
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
 from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted_widgets import Avatar
 from waggle.network.messages.faults import Fault
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
@@ -141,11 +142,19 @@ def test_the_chosen_peer_is_explained_in_plain_text(window_told: TellWindow) -> 
     assert page._strip._says.textFormat() == Qt.TextFormat.PlainText
 
 
+def is_grey(face: Avatar) -> bool:
+    """Whether it is painted without a colour."""
+    picture = face.grab().toImage()
+    places = ((x, y) for x in range(picture.width()) for y in range(picture.height()))
+    return max(picture.pixelColor(*place).hsvSaturation() for place in places) < 60
+
+
 @pytest.mark.parametrize(("verb", "choice", "stands"), [("Mute", "muted", "Muted"), ("Block", "blocked", "Blocked")])
 def test_a_choice_is_asked_for_told_and_taken_back(window_told: TellWindow, verb: str, choice: Choice, stands: str) -> None:
     window = window_told(met(OTTER, WREN))
     page, sent = page_of(window, OTTER.id)
     assert offered(page) == {"Mute": True, "Block": True}
+    assert not is_grey(page._strip._avatar)
     page._strip._buttons[choice].click()
     assert choices_sent(sent) == [(OTTER.id, choice)]
     assert set(offered(page).values()) == {False}, "one press is one command"
@@ -153,6 +162,7 @@ def test_a_choice_is_asked_for_told_and_taken_back(window_told: TellWindow, verb
     assert set(offered(page).values()) == {False}, "that was another change"
     tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
     assert offered(page) == {"Allow again": True}
+    assert is_grey(page._strip._avatar)
     assert page._model.index(0, STANDING_COLUMN).data() == stands
     page._strip._buttons[""].click()
     tell(window, events.PeerChanged(peer=OTTER))
