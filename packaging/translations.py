@@ -32,7 +32,7 @@ ONLY_IN_TERMINALS = {
 }
 ERRORS = re.compile(
     r"^(?!(ArgumentType|Assertion|CannotKeepAwake|EOF|Index|Key|Lookup|NotImplemented|Overflow|Runtime|Timeout|Type|Value)Error$)"
-    r"(.*(Error|Fault)|MemoryShort|ModelMissing|HubUnavailable|QuestionsTooLong|BadRecord|NoEngine|EngineEnded)$"
+    r"(.*(Error|Fault)|MemoryShort|ModelMissing|HubUnavailable|QuestionsTooLong|BadRecord|NoEngine|EngineEnded|kind)$"
 )
 FAULTS = "Fault"  # the enum of reasons why a peer's message is refused
 WORDS = ("tr", "later", "Message")  # called with words

@@ -239,7 +239,6 @@
 <message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n nach dem Teilen</numerusform><numerusform>, %n nach dem Teilen</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, %n davon über ein Relais</numerusform><numerusform>, %n davon über ein Relais</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
-<message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
 <message><source>0 to 1; close answers count in part</source><translation>0 bis 1; fast Richtiges zählt zum Teil</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Nimm die Lizenz auf der Seite des Modells an, mit einem kostenlosen Konto bei Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
@@ -250,7 +249,8 @@
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
 <message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n nahm deine Beispiele</numerusform><numerusform>; %n nahmen deine Beispiele</numerusform></translation></message>
-<message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur dort sucht Waggle die Antwort.</translation></message>
+<message><source>&lt;answer&gt;…&lt;/answer&gt;: Waggle looks for the answer only in here.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Nur hierin sucht Waggle die Antwort.</translation></message>
+<message><source>A Hugging Face token, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Hugging-Face-Token, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Der Tanz einer Biene auf der Wabe, vier andere sehen zu</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Eine Charta hat höchstens %1 Dateien mit Fragen.</translation></message>
 <message><source>A charter names each level of a specialty once.</source><translation>Eine Charta nennt jede Stufe eines Fachgebiets einmal.</translation></message>
@@ -285,6 +285,7 @@
 <message><source>A question cannot be made.</source><translation>Eine Frage lässt sich nicht herstellen.</translation></message>
 <message><source>A question for the swarm</source><translation>Eine Frage für den Schwarm</translation></message>
 <message><source>A question it never trains on</source><translation>Eine Frage, mit der es nie trainiert</translation></message>
+<message><source>A question with a model's answers. Peers share these.</source><translation>Eine Frage mit den Antworten eines Modells. Das teilen Peers miteinander.</translation></message>
 <message><source>A recorded run cannot be changed.</source><translation>Eine Aufzeichnung lässt sich nicht ändern.</translation></message>
 <message><source>A right answer: %1</source><translation>Eine richtige Antwort: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Eine Runde stellt %n Frage</numerusform><numerusform>Eine Runde stellt %n Fragen</numerusform></translation></message>
@@ -295,7 +296,6 @@
 <message><source>A swarm is a group of computers that practise the same specialties, such as fractions or logic.</source><translation>Ein Schwarm: Computer, die dieselben Fachgebiete üben, etwa Brüche oder Logik.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Ein Schwarm braucht mindestens %1 verschiedene Fragen neben dem Zehntel, das für die Prüfung zurückgelegt wird. Diese Datei hat %2, von denen %3 nicht zurückgelegt sind.</translation></message>
 <message><source>A swarm of your own</source><translation>Ein eigener Schwarm</translation></message>
-<message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Ein Token des Modell-Hubs, falls du eines hinterlegt hast, entfernt `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Ein transformers-Ordner</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Etwa so viel wie ein Laptop in %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Über 50 % kann der Bildschirm ruckeln.</translation></message>
@@ -402,8 +402,6 @@
 <message><source>Asked %1.</source><translation>Gefragt wird es %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Gefragt wird es, wie du es gewählt hast: %1.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Die Computer, die der Link nennt, werden gefragt; einige Sekunden.</translation></message>
-<message><source>Asking.</source><translation>Fragt nach.</translation></message>
-<message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Fragt die signierte Versionsliste der Macher ab, aber nur, wenn du hier drückst. Nichts wird von selbst installiert.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Mindestens 8 Zeichen; vier Wörter, die niemand erraten würde, sind gut.</translation></message>
 <message><source>At most %1 specialties.</source><translation>Höchstens %1 Fachgebiete.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Höchstens alle zehn Minuten beantwortet jedes Modell dieselben 16 Fragen, mit denen niemand trainiert. Jede Antwort wird auf diesem Computer noch einmal bewertet. Welches Modell sie schrieb, sagt jeder Computer nur von sich selbst.</translation></message>
@@ -445,6 +443,7 @@
 <message><source>Caesar cipher</source><translation>Caesar-Chiffre</translation></message>
 <message><source>Calendar</source><translation>Kalender</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalender des letzten Jahres; Pfeiltasten lesen ihn Tag für Tag</translation></message>
+<message><source>Can it use more of my computer, or less?</source><translation>Kann es mehr oder weniger von meinem Computer nutzen?</translation></message>
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
@@ -476,9 +475,11 @@
 <message><source>Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.</source><translation>Prüfe die Uhr dieses Computers. Ein Netzwerk, das in Verbindungen hineinsieht, braucht sein Zertifikat in SSL_CERT_FILE.</translation></message>
 <message><source>Check who owns it.</source><translation>Prüfe, wem sie gehört.</translation></message>
 <message><source>Checking %1</source><translation>%1 wird geprüft</translation></message>
+<message><source>Checking.</source><translation>Wird geprüft.</translation></message>
 <message><source>Checkpoints, their journal, and the album of earlier moments.</source><translation>Stände, ihr Journal und das Album früherer Momente.</translation></message>
 <message><source>Choose</source><translation>Wählen</translation></message>
 <message><source>Choose %1, which it was made from.</source><translation>Wähle %1, woraus es gemacht ist.</translation></message>
+<message><source>Choose Invite someone on Peers or Swarms, then send the link or let them scan the code.</source><translation>Wähle „Einladen“ auf Peers oder Schwärme. Schicke dann den Link oder lass den Code scannen.</translation></message>
 <message><source>Choose a complete transformers folder.</source><translation>Wähle einen vollständigen transformers-Ordner.</translation></message>
 <message><source>Choose a complete transformers model.</source><translation>Wähle ein vollständiges transformers-Modell.</translation></message>
 <message><source>Choose a file of JSON lines or CSV.</source><translation>Wähle eine Datei mit JSON-Zeilen oder CSV.</translation></message>
@@ -497,6 +498,8 @@
 <message><source>Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged.</source><translation>Wähle noch einmal auf der Seite Peers. Die alte Datei liegt daneben; ihr Name beginnt mit standings.damaged.</translation></message>
 <message><source>Choose another address or port.</source><translation>Wähle eine andere Adresse oder einen anderen Port.</translation></message>
 <message><source>Choose another address.</source><translation>Wähle eine andere Adresse.</translation></message>
+<message><source>Choose another language model from Hugging Face.</source><translation>Wähle ein anderes Sprachmodell von Hugging Face.</translation></message>
+<message><source>Choose another language model that mlx-lm can open.</source><translation>Wähle ein anderes Sprachmodell, das mlx-lm öffnen kann.</translation></message>
 <message><source>Choose another model</source><translation>Anderes Modell wählen</translation></message>
 <message><source>Choose another model there first.</source><translation>Wähle dort zuerst ein anderes Modell.</translation></message>
 <message><source>Choose another model, or other specialties.</source><translation>Wähle ein anderes Modell, oder andere Fachgebiete.</translation></message>
@@ -633,7 +636,7 @@
 <message><source>Doubtful</source><translation>Fraglich</translation></message>
 <message><source>Download %1</source><translation>%1 laden</translation></message>
 <message><source>Download and train</source><translation>Laden und trainieren</translation></message>
-<message><source>Download it and choose the file, or better the model that it was made from: its page on the hub names it.</source><translation>Lade sie herunter und wähle die Datei, oder besser das Modell, aus dem sie gemacht wurde: Ihre Seite auf dem Hub nennt es.</translation></message>
+<message><source>Download it and choose the file, or better, choose the model it was made from: its page names it.</source><translation>Lade sie herunter und wähle die Datei, oder besser das Modell, aus dem sie gemacht wurde: Ihre Seite nennt es.</translation></message>
 <message><source>Download of CUDA</source><translation>CUDA wird geladen</translation></message>
 <message><source>Download of the model</source><translation>Download des Modells</translation></message>
 <message><source>Downloaded models</source><translation>Geladene Modelle</translation></message>
@@ -669,14 +672,13 @@
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Alle im Schwarm bekommen die ganze Datei mit den Antworten. Lass weg, was geheim oder persönlich ist.</translation></message>
 <message><source>Everything is kept.</source><translation>Alles ist gespeichert.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Alles, was dieser Computer hat. Für Zeiten, in denen du ihn sonst nicht brauchst.</translation></message>
+<message><source>Everything works.</source><translation>Alles funktioniert.</translation></message>
 <message><source>Exact text</source><translation>Genauer Text</translation></message>
 <message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
 <message><source>Examples of its own from which your model learned</source><translation>Eigene Beispiele, aus denen dein Modell gelernt hat</translation></message>
 <message><source>Examples of peers from which your model learned</source><translation>Beispiele von Peers, aus denen dein Modell gelernt hat</translation></message>
-<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Beispiele dieses Peers, aus denen dein Modell gelernt hat, von allen, die ankamen</translation></message>
-<message><source>Examples of yours that this peer fetched</source><translation>Deine Beispiele, die sich dieser Peer geholt hat</translation></message>
 <message><source>Except for the starter</source><translation>Außer beim Starter</translation></message>
 <message><source>Expect it to be wrong more often than right.</source><translation>Meist wird es dort noch falschliegen.</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
@@ -748,8 +750,8 @@
 <message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
+<message><source>From Hugging Face, for every home of yours.</source><translation>Von Hugging Face, für jeden deiner Waggle-Ordner.</translation></message>
 <message><source>From peers</source><translation>Von Peers</translation></message>
-<message><source>From the model hub, for every home of yours.</source><translation>Vom Modell-Hub, für jeden deiner Waggle-Ordner.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Aus deiner eigenen Datei. Alle im Schwarm bekommen sie; Waggle hat ihre Fragen und Antworten nicht geprüft.</translation></message>
 <message><source>Frozen</source><translation>Eingefroren</translation></message>
 <message><source>Full</source><translation>Voll</translation></message>
@@ -795,30 +797,40 @@
 <message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
 <message><source>How computers find each other</source><translation>Wie Computer einander finden</translation></message>
-<message><source>How do I invite somebody?</source><translation>Wie lade ich jemanden ein?</translation></message>
+<message><source>How do I invite someone?</source><translation>Wie lade ich jemanden ein?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Wie genau gerechnet wird. Eine geringere kann schneller sein.</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
 <message><source>How it answers</source><translation>Wie es antwortet</translation></message>
 <message><source>How it learns</source><translation>Wie es lernt</translation></message>
-<message><source>How long a message to it and back takes</source><translation>Wie lange eine Nachricht hin und zurück braucht</translation></message>
 <message><source>How many computers are there now</source><translation>Wie viele Computer gerade dort sind</translation></message>
 <message><source>How many it may keep busy.</source><translation>Wie viele es beschäftigen darf.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
 <message><source>How models compare</source><translation>Modelle im Vergleich</translation></message>
-<message><source>How much</source><translation>Wie viel</translation></message>
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
+<message><source>How right an answer is, from 0 to 1.</source><translation>Wie richtig eine Antwort ist, von 0 bis 1.</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Wie richtige und falsche Antworten das Modell ändern.</translation></message>
-<message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Wie richtig die Antworten seines Modells waren, alle seit eurem Treffen: 0 heißt nie, 1 immer</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
+<message><source>Hugging Face answered %1 when asked for %2.</source><translation>Hugging Face antwortete mit %1 auf die Frage nach %2.</translation></message>
+<message><source>Hugging Face answered %1.</source><translation>Hugging Face antwortete mit %1.</translation></message>
+<message><source>Hugging Face answered the search with %1.</source><translation>Hugging Face antwortete mit %1 auf die Suche.</translation></message>
+<message><source>Hugging Face cannot be reached, and %1 is not fully downloaded.</source><translation>Hugging Face ist nicht zu erreichen, und %1 ist nicht vollständig heruntergeladen.</translation></message>
+<message><source>Hugging Face cannot be reached.</source><translation>Hugging Face ist nicht zu erreichen.</translation></message>
+<message><source>Hugging Face does not say what %1 consists of.</source><translation>Hugging Face sagt nicht, woraus %1 besteht.</translation></message>
+<message><source>Hugging Face has lost a file of %1.</source><translation>Hugging Face hat eine Datei von %1 verloren.</translation></message>
+<message><source>Hugging Face has no model %1.</source><translation>Hugging Face hat kein Modell %1.</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
+<message><source>Hugging Face no longer has %1 as it was when its training here began.</source><translation>Hugging Face hat %1 nicht mehr so, wie es war, als sein Training hier begann.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
+<message><source>Hugging Face refuses %1 to your token.</source><translation>Hugging Face verweigert deinem Token %1.</translation></message>
+<message><source>Hugging Face sends %1 in a form that cannot be read, or in circles.</source><translation>Hugging Face schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If a router blocks this computer, others relay for it.</source><translation>Blockiert ein Router diesen Computer, leiten andere für ihn weiter.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Wenn ein Screenreader läuft, einmal je Minute.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
+<message><source>If this goes on, look at the page Help, or run `waggle doctor`.</source><translation>Wenn das anhält, sieh auf der Seite Hilfe nach oder führe `waggle doctor` aus.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Wenn du sie gemessen hast. Sonst schätzt Waggle sie, wie unter „Du“ gezeigt.</translation></message>
 <message><source>In %1</source><translation>In %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>In %1 von %2 Fachgebieten antwortete ein Peer zuerst richtig. Vielleicht hätte es dein Modell auch allein geschafft.</translation></message>
@@ -866,7 +878,6 @@
 <message><source>It continues in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It counts only while “Train alone” is on in Settings.</source><translation>Er gilt nur, solange „Allein trainieren“ in den Optionen an ist.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
-<message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
 <message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Es findet richtige Antworten, markiert sie aber noch nicht mit dem Antwort-Tag. Das lernt es zuerst.</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
 <message><source>It found the way alone.</source><translation>Es fand den Weg allein.</translation></message>
@@ -893,8 +904,6 @@
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es das auch als Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es das auch als Antwort.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
-<message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
-<message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Es weiß das, markiert es aber noch nicht als seine Antwort.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training %1, nach %n Runden richtig.</numerusform></translation></message>
@@ -915,17 +924,17 @@
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Er zeigt, wo dein Modell anfängt, damit du siehst, was das Training bringt.</translation></message>
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
-<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Es nutzt hier %1. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
-<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Es nimmt nur einen Teil des Prozessors. Wie viel, wählst du in den Optionen unter „Wie viel“.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It then continues by itself.</source><translation>Danach geht es von selbst weiter.</translation></message>
-<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Es trainiert auf diesem Computer ein kleines Sprachmodell. Peers tun dasselbe, und alle lernen aus den Antworten der anderen.</translation></message>
+<message><source>It trains a small language model on this computer: the model answers puzzles, and a program checks the answers. Peers do the same, and all learn from each other.</source><translation>Es trainiert ein kleines Sprachmodell auf diesem Computer: Das Modell löst Rätsel, und ein Programm prüft die Antworten. Peers tun dasselbe, und alle lernen voneinander.</translation></message>
 <message><source>It trains on</source><translation>Trainiert wird</translation></message>
 <message><source>It tries</source><translation>Es probiert</translation></message>
+<message><source>It uses %1 now. Choose Quiet, Balanced or Full on Home.</source><translation>Es nutzt jetzt %1. Wähle auf „Start“ Leise, Ausgewogen oder Voll.</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Es nutzt einen Kern mit niedriger Priorität; dein Training geht weiter.</translation></message>
+<message><source>It uses only part of the processor. Choose Quiet, Balanced or Full on Home.</source><translation>Es nutzt nur einen Teil des Prozessors. Wähle auf „Start“ Leise, Ausgewogen oder Voll.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Er benutzt reasoning-gym %1, dieses Waggle %2.</translation></message>
 <message><source>It was another one.</source><translation>Es war eine andere.</translation></message>
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
@@ -935,7 +944,6 @@
 <message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
 <message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
 <message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Der Link funktioniert nur für Leute in deinem eigenen Netz: Waggle fand keine Adresse, die von außen erreichbar ist.</translation></message>
-<message><source>It works: three rounds were played here.</source><translation>Es geht: drei Runden wurden hier gespielt.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Sein QR-Code ist auf dem Bildschirm.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
@@ -992,7 +1000,6 @@
 <message><source>Learn nothing from it, and give it nothing.</source><translation>Nichts von ihm lernen und ihm nichts geben.</translation></message>
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Beispiele.</translation></message>
 <message><source>Learned from others</source><translation>Von anderen gelernt</translation></message>
-<message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
 <message><source>Learned from you</source><translation>Lernten von dir</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Was nach dem letzten Stand kam, wird noch einmal gelernt: %1 von %2 Runden</translation></message>
 <message><source>Learning and tests</source><translation>Lernen und Tests</translation></message>
@@ -1261,12 +1268,11 @@
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Ein Sechseck für jedes der %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
-<message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>Only a marked answer counts. Otherwise, a model could list guesses until one is right.</source><translation>Nur eine markierte Antwort zählt. Sonst könnte ein Modell raten, bis etwas Richtiges dabei ist.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
-<message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Nur ein Programm kennt die Antworten auf diese Fragen, darum konnte niemand sie gegenprüfen.</translation></message>
+<message><source>Only one program knows these answers, so Waggle could not check them a second way.</source><translation>Nur ein Programm kennt diese Antworten, also konnte Waggle sie nicht auf zweitem Weg prüfen.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Optionen.</translation></message>
@@ -1322,7 +1328,7 @@
 <message><source>Paused until you are away.</source><translation>Pausiert, bis du weg bist.</translation></message>
 <message><source>Paused.</source><translation>Pausiert.</translation></message>
 <message><source>Pauses above this temperature.</source><translation>Pausiert oberhalb dieser Temperatur.</translation></message>
-<message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
+<message><source>Pauses until midnight once it has used this much (estimated).</source><translation>Pausiert bis Mitternacht, sobald so viel verbraucht wurde (geschätzt).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pausiert, bis ihn so lange niemand berührt hat.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
@@ -1339,8 +1345,6 @@
 <message><source>Piece %1 of the questions is damaged.</source><translation>Teil %1 der Fragen ist beschädigt.</translation></message>
 <message><source>Place</source><translation>Platz</translation></message>
 <message><source>Play again</source><translation>Noch einmal abspielen</translation></message>
-<message><source>Playing. This takes about half a minute.</source><translation>Es spielt. Das dauert etwa eine halbe Minute.</translation></message>
-<message><source>Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away.</source><translation>Spielt drei Runden allein mit dem mitgelieferten Modell, in einem Ordner, der weggeworfen wird.</translation></message>
 <message><source>Point at a day, or use the arrow keys.</source><translation>Zeige auf einen Tag oder nimm die Pfeiltasten.</translation></message>
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
@@ -1351,7 +1355,6 @@
 <message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing the link: a few seconds.</source><translation>Der Link wird vorbereitet: ein paar Sekunden.</translation></message>
 <message><source>Preparing the model</source><translation>Modell wird vorbereitet</translation></message>
-<message><source>Press Invite on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Drücke bei „Peers“ oder „Schwärme“ auf „Einladen“. Schicke den Link, oder lass den Code scannen.</translation></message>
 <message><source>Preview</source><translation>Ansehen</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
 <message><source>Price of a kWh</source><translation>Preis einer kWh</translation></message>
@@ -1382,9 +1385,9 @@
 <message><source>Questions and answers appear here when training runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn das Training wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions answered</source><translation>Beantwortete Fragen</translation></message>
-<message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
 <message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
 <message><source>Questions per round</source><translation>Fragen je Runde</translation></message>
+<message><source>Questions that your model never trains on: the honest test of what it learned.</source><translation>Fragen, mit denen dein Modell nie trainiert: der ehrliche Test dessen, was es gelernt hat.</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Beenden; die Engine läuft weiter</translation></message>
@@ -1397,6 +1400,8 @@
 <message><source>Reading %1.</source><translation>%1 wird gelesen.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Das Bild zu lesen dauert zu lange.</translation></message>
 <message><source>Reading the questions.</source><translation>Die Fragen werden gelesen.</translation></message>
+<message><source>Recent weeks</source><translation>Letzte Wochen</translation></message>
+<message><source>Recommended here</source><translation>Hier empfohlen</translation></message>
 <message><source>Recommended model (optional)</source><translation>Empfohlenes Modell (optional)</translation></message>
 <message><source>Reconnecting</source><translation>Verbindet neu</translation></message>
 <message><source>Record of events</source><translation>Aufzeichnung</translation></message>
@@ -1424,6 +1429,7 @@
 <message><source>Restore an identity</source><translation>Identität wiederherstellen</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
+<message><source>Result:</source><translation>Ergebnis:</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
 <message><source>Reward</source><translation>Belohnung</translation></message>
@@ -1482,13 +1488,12 @@
 <message><source>Score on new questions</source><translation>Ergebnis bei neuen Fragen</translation></message>
 <message><source>Score on new questions by round; the table shows the same</source><translation>Ergebnis bei neuen Fragen nach Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Search</source><translation>Suchen</translation></message>
-<message><source>Search the hub, or name a model</source><translation>Hub durchsuchen oder ein Modell nennen</translation></message>
+<message><source>Search Hugging Face, or name a model</source><translation>Hugging Face durchsuchen oder ein Modell nennen</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Hugging Face wird durchsucht.</translation></message>
 <message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
 <message><source>See swarms</source><translation>Schwärme ansehen</translation></message>
-<message><source>See the race</source><translation>Wettlauf ansehen</translation></message>
 <message><source>See the steps of a round</source><translation>Schritte einer Runde ansehen</translation></message>
 <message><source>See what Waggle keeps on this computer, and choose what to remove.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und wähle, was entfernt wird.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
@@ -1512,7 +1517,7 @@
 <message><source>Set swarm.lan to false.</source><translation>Setze swarm.lan auf false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Stelle die Uhr nach dem Netz: Antworten, die zu alt oder zu neu scheinen, lehnen andere ab.</translation></message>
 <message><source>Set your own watts, a price and a daily limit in Settings.</source><translation>Eigene Watt, einen Preis und eine Grenze pro Tag wählst du in den Optionen.</translation></message>
-<message><source>Sets the processors below and the conditions under When.</source><translation>Legt die Prozessoren hier und die Bedingungen unter Wann fest.</translation></message>
+<message><source>Sets the processors below and the conditions under When to train.</source><translation>Setzt die Prozessoren unten und die Bedingungen unter „Wann trainiert wird“.</translation></message>
 <message><source>Settings</source><translation>Optionen</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Einstellungen der Befehlszeile wurden ausgelassen: Die Engine läuft schon.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>Unter Optionen lässt sich deine NVIDIA-Karte nutzen</translation></message>
@@ -1563,7 +1568,7 @@
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Manche Netzlaufwerke kennen keine Sperren oder kein sicheres Schreiben: Wähle einen Ordner auf einem Datenträger dieses Computers.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Manchen Netzlaufwerken fehlen sie: Wähle mit --home einen Ordner auf einem Datenträger dieses Computers.</translation></message>
 <message><source>Some tries are right. It learns from what sets them apart from the others.</source><translation>Einige Versuche sind richtig. Es lernt daraus, was sie von den anderen unterscheidet.</translation></message>
-<message><source>Something between the hub and this computer changes files. Try again from another network.</source><translation>Etwas zwischen dem Hub und diesem Computer verändert Dateien. Versuche es aus einem anderen Netz noch einmal.</translation></message>
+<message><source>Something between Hugging Face and this computer changes files. Try again from another network.</source><translation>Etwas zwischen Hugging Face und diesem Computer verändert Dateien. Versuche es aus einem anderen Netz noch einmal.</translation></message>
 <message><source>Something in the window went wrong: %1</source><translation>Im Fenster ging etwas schief: %1</translation></message>
 <message><source>Something on the way changes files. Try another network.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz.</translation></message>
 <message><source>Something on the way changes files. Try another network. What was downloaded is kept.</source><translation>Etwas unterwegs verändert Dateien. Versuche es in einem anderen Netz. Was schon geladen ist, bleibt.</translation></message>
@@ -1653,9 +1658,10 @@
 <message><source>Temperature</source><translation>Temperatur</translation></message>
 <message><source>Test score</source><translation>Test</translation></message>
 <message><source>Testing</source><translation>Test</translation></message>
+<message><source>Testing. This takes about half a minute.</source><translation>Test läuft. Das dauert etwa eine halbe Minute.</translation></message>
 <message><source>Tests</source><translation>Tests</translation></message>
 <message><source>Text size</source><translation>Schriftgröße</translation></message>
-<message><source>That is no token of the hub.</source><translation>Das ist kein Token des Hubs.</translation></message>
+<message><source>That is not a Hugging Face token.</source><translation>Das ist kein Hugging-Face-Token.</translation></message>
 <message><source>The %1 of the model in %2 cannot be read: %3.</source><translation>Ein Teil des Modells in %2 (%1) lässt sich nicht lesen: %3.</translation></message>
 <message><source>The %1 of the model in %2 ends the program that reads it: %3.</source><translation>Ein Teil des Modells in %2 (%1) beendet das Programm, das ihn liest: %3.</translation></message>
 <message><source>The %1 of the model in %2 makes its reader talk nonsense.</source><translation>Ein Teil des Modells in %2 (%1) bringt das Programm durcheinander, das ihn liest.</translation></message>
@@ -1677,6 +1683,7 @@
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich gerade nicht lesen: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich nicht benutzen: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Die Chat-Vorlage dieses Modells hat sich seit seinem letzten Training geändert.</translation></message>
+<message><source>The check failed:</source><translation>Die Prüfung ist fehlgeschlagen:</translation></message>
 <message><source>The checkpoints before are kept. Make room on the disk.</source><translation>Die Stände davor sind gespeichert. Schaffe Platz auf der Festplatte.</translation></message>
 <message><source>The choice cannot be kept: %1.</source><translation>Die Wahl lässt sich nicht speichern: %1.</translation></message>
 <message><source>The chosen model is the one that was trained here.</source><translation>Das gewählte Modell ist das, das hier trainiert wurde.</translation></message>
@@ -1749,18 +1756,6 @@
 <message><source>The history was damaged; %1 rounds of it were rebuilt from the record of events.</source><translation>Der Verlauf war beschädigt; %1 Runden davon wurden aus der Aufzeichnung der Ereignisse wiederhergestellt.</translation></message>
 <message><source>The history was older than the model. Restored rounds: %1.</source><translation>Der Verlauf war älter als das Modell. Wiederhergestellte Runden: %1.</translation></message>
 <message><source>The hours are those of the other computer.</source><translation>Die Stunden sind die des anderen Computers.</translation></message>
-<message><source>The hub answered %1 to the search.</source><translation>Der Hub antwortete %1 auf die Suche.</translation></message>
-<message><source>The hub answered %1 when asked for %2.</source><translation>Der Hub antwortete mit %1 auf die Frage nach %2.</translation></message>
-<message><source>The hub answered %1.</source><translation>Der Hub antwortete mit %1.</translation></message>
-<message><source>The hub cannot be reached, and %1 is not complete on this computer.</source><translation>Der Hub ist nicht zu erreichen, und %1 ist auf diesem Computer nicht vollständig.</translation></message>
-<message><source>The hub cannot be reached.</source><translation>Der Hub ist nicht zu erreichen.</translation></message>
-<message><source>The hub does not let your token write to %1.</source><translation>Der Hub lässt dein Token nicht in %1 schreiben.</translation></message>
-<message><source>The hub does not say what %1 consists of.</source><translation>Der Hub sagt nicht, woraus %1 besteht.</translation></message>
-<message><source>The hub has %1 no more as it was when its training here began.</source><translation>Der Hub hat %1 nicht mehr so, wie es war, als sein Training hier begann.</translation></message>
-<message><source>The hub has lost a file of %1.</source><translation>Der Hub hat eine Datei von %1 verloren.</translation></message>
-<message><source>The hub has no model %1.</source><translation>Der Hub hat kein Modell %1.</translation></message>
-<message><source>The hub refuses %1 to your token.</source><translation>Der Hub verweigert deinem Token %1.</translation></message>
-<message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Der Hub schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht öffnen: %2.</translation></message>
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Die Identitätsdatei %1 lässt sich nicht schreiben: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Die Identitätsdatei %1 ist beschädigt.</translation></message>
@@ -1780,7 +1775,6 @@
 <message><source>The last one of the user is the question.</source><translation>Die letzte des Benutzers ist die Frage.</translation></message>
 <message><source>The last ten messages that left this computer</source><translation>Die letzten zehn Nachrichten, die diesen Computer verließen</translation></message>
 <message><source>The last year</source><translation>Das letzte Jahr</translation></message>
-<message><source>The last year as a table, newest day first</source><translation>Das letzte Jahr als Tabelle, neuester Tag zuerst</translation></message>
 <message><source>The layers of the model in %1 cannot be normalised.</source><translation>Die Schichten des Modells in %1 lassen sich nicht normieren.</translation></message>
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Die Grenze von %1 kB/s lässt Antworten von Peers und deine eigenen warten.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Der Link enthält den Schlüssel dieses privaten Schwarms: Wer ihn hat, kann beitreten, und er lässt sich nicht zurücknehmen. Um jemanden auszuschließen, lege einen neuen Schwarm an.</translation></message>
@@ -1802,7 +1796,6 @@
 <message><source>The log has the details.</source><translation>Einzelheiten stehen im Protokoll.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Die längste Frage hat %1 Zeichen, die längste Antwort %2.</translation></message>
 <message><source>The model after %1 rounds is not kept any more.</source><translation>Das Modell nach %1 Runden ist nicht mehr aufgehoben.</translation></message>
-<message><source>The model answers some questions, then learns once from them.</source><translation>Das Modell beantwortet einige Fragen und lernt dann einmal daraus.</translation></message>
 <message><source>The model cannot be computed: %1</source><translation>Das Modell lässt sich nicht berechnen: %1</translation></message>
 <message><source>The model cannot be computed: %1.</source><translation>Das Modell lässt sich nicht berechnen: %1.</translation></message>
 <message><source>The model could not be downloaded, for a reason that Waggle did not expect.</source><translation>Das Modell konnte nicht heruntergeladen werden, aus einem Grund, den Waggle nicht erwartet hat.</translation></message>
@@ -1905,6 +1898,7 @@
 <message><source>The swarm's charter</source><translation>Die Charta des Schwarms</translation></message>
 <message><source>The swarm's questions</source><translation>Die Fragen des Schwarms</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Die Schwärme, die du kennst, erscheinen hier.</translation></message>
+<message><source>The test failed. Details are below.</source><translation>Der Test ist fehlgeschlagen. Einzelheiten stehen darunter.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Der Tokenizer in %1 lässt sich gerade nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht umwandeln: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be read: %2.</source><translation>Der Tokenizer in %1 lässt sich nicht lesen: %2.</translation></message>
@@ -1944,7 +1938,6 @@
 <message><source>There is something in %1 already.</source><translation>In %1 ist schon etwas.</translation></message>
 <message><source>There is too little free memory for the race.</source><translation>Für den Wettlauf ist zu wenig Speicher frei.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Es ist zu wenig Speicher frei, um die Gewichte von jetzt zu kopieren.</translation></message>
-<message><source>There was no answer to believe:</source><translation>Es kam keine glaubhafte Antwort:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Dort nutzt waggle cuda --get die NVIDIA-Karte</translation></message>
 <message><source>These are the peers of before.</source><translation>Das sind die Peers von vorher.</translation></message>
 <message><source>These settings are too long to be kept.</source><translation>Diese Optionen sind zu lang, um gespeichert zu werden.</translation></message>
@@ -1952,7 +1945,7 @@
 <message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Sie werden endgültig entfernt. Zuerst hält die Engine an, danach schließt sich Waggle.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Sie müssen neu heruntergeladen werden.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Sie wurden beiseitegelegt: Starte neu, um von vorn zu beginnen.</translation></message>
-<message><source>This address of the hub is not of a model.</source><translation>Diese Adresse des Hubs gehört zu keinem Modell.</translation></message>
+<message><source>This Hugging Face address is not of a model.</source><translation>Diese Adresse von Hugging Face gehört zu keinem Modell.</translation></message>
 <message><source>This backup holds another key than it says.</source><translation>Diese Sicherung enthält einen anderen Schlüssel, als sie sagt.</translation></message>
 <message><source>This backup is damaged.</source><translation>Diese Sicherung ist beschädigt.</translation></message>
 <message><source>This cannot be dropped here</source><translation>Das geht hier nicht</translation></message>
@@ -1992,7 +1985,6 @@
 <message><source>This is no backup of an identity.</source><translation>Das ist keine Sicherung einer Identität.</translation></message>
 <message><source>This is no picture that Waggle can read.</source><translation>Dieses Bild kann Waggle nicht lesen.</translation></message>
 <message><source>This is not an invite link: one begins with waggle://join?</source><translation>Das ist kein Einladungslink: Ein solcher beginnt mit waggle://join?</translation></message>
-<message><source>This is the answer:</source><translation>Das ist die Antwort:</translation></message>
 <message><source>This is the newest saved state.</source><translation>Das ist der neueste gespeicherte Stand.</translation></message>
 <message><source>This kind of model cannot be exported: its weights have another form here.</source><translation>Modelle dieser Art lassen sich nicht exportieren: Ihre Gewichte haben hier eine andere Form.</translation></message>
 <message><source>This link is not from Hugging Face.</source><translation>Dieser Link ist nicht von Hugging Face.</translation></message>
@@ -2079,6 +2071,7 @@
 <message><source>Training starts without a window</source><translation>Das Training startet ohne Fenster</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Das Training brach %1-mal hintereinander ab.</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Das Training wurde unerwartet beendet.</translation></message>
+<message><source>Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept.</source><translation>Trainiert drei Runden lang auf diesem Computer. Nichts wird geteilt, und nichts davon bleibt.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Ihn behandeln, als hättest du ihn nie stumm geschaltet oder gesperrt.</translation></message>
 <message><source>Trusted</source><translation>Bewährt</translation></message>
 <message><source>Trusted.</source><translation>Bewährt.</translation></message>
@@ -2098,8 +2091,8 @@
 <message><source>Turn off “Train alone” in Settings, and start again.</source><translation>Schalte „Allein trainieren“ in den Optionen aus und starte neu.</translation></message>
 <message><source>Turns off animations.</source><translation>Schaltet Animationen aus.</translation></message>
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Zwei Übungsschwärme auf diesem Computer; einer von ihnen teilt</translation></message>
-<message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Zwei Übungsschwärme laufen auf diesem Computer um die Wette, einer allein und einer teilend; etwa zwei Minuten.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Zwei kleine Schwärme auf diesem Computer: Einer teilt, einer nicht. Das dauert zwei Minuten.</translation></message>
+<message><source>Two small swarms train here, one sharing and one not. It takes about two minutes.</source><translation>Zwei kleine Schwärme trainieren hier nebeneinander, einer teilt, einer nicht. Das dauert etwa zwei Minuten.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Zwei Schwärme aus je vier Kopien starten mit demselben kleinen Modell. Im einen lernt jede Kopie nur aus ihren eigenen Antworten, im anderen teilen sie sie. Nichts verlässt diesen Computer, und dein eigenes Modell bleibt unberührt.</translation></message>
 <message><source>Unlikely words count more</source><translation>Unwahrscheinliche Wörter zählen mehr</translation></message>
 <message><source>Unlimited</source><translation>Unbegrenzt</translation></message>
@@ -2129,6 +2122,8 @@
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle kann keine vorgeschlagene Änderung eines Modells öffnen.</translation></message>
 <message><source>Waggle cannot tell which of your swarms you trained in.</source><translation>Waggle weiß nicht, in welchem deiner Schwärme du trainiert hast.</translation></message>
 <message><source>Waggle cannot tell which of your swarms you trained in: choose one.</source><translation>Waggle weiß nicht, in welchem deiner Schwärme du trainiert hast: Wähle einen.</translation></message>
+<message><source>Waggle cannot train models of the type %1 on this computer.</source><translation>Waggle kann Modelle vom Typ %1 auf diesem Computer nicht trainieren.</translation></message>
+<message><source>Waggle cannot train models of the type %1.</source><translation>Waggle kann Modelle vom Typ %1 nicht trainieren.</translation></message>
 <message><source>Waggle checks first whether it fits</source><translation>Waggle prüft zuerst, ob es passt</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle rechnet auf dem Prozessor, bis CUDA ganz da ist.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle rechnet auf dem Prozessor. Mit CUDA rechnet es auf dieser Karte.</translation></message>
@@ -2138,8 +2133,6 @@
 <message><source>Waggle does not know %1 rope.</source><translation>Waggle kennt %1-Rope nicht.</translation></message>
 <message><source>Waggle does not know capped scores and attention both ways.</source><translation>Waggle kennt keine begrenzten Bewertungen und keine Aufmerksamkeit in beide Richtungen.</translation></message>
 <message><source>Waggle does not know how GGUF calls the tokens of this model.</source><translation>Waggle weiß nicht, wie GGUF die Token dieses Modells nennt.</translation></message>
-<message><source>Waggle does not know models of type %1 on this computer.</source><translation>Auf diesem Computer kennt Waggle keine Modelle der Art %1.</translation></message>
-<message><source>Waggle does not know models of type %1.</source><translation>Waggle kennt keine Modelle der Art %1.</translation></message>
 <message><source>Waggle does not know the activation %1.</source><translation>Waggle kennt die Aktivierung %1 nicht.</translation></message>
 <message><source>Waggle does not know these rotary embeddings in models of type gemma3_text.</source><translation>Waggle kennt diese Rope-Angaben in Modellen der Art gemma3_text nicht.</translation></message>
 <message><source>Waggle does not know these types of layers in models of type %1.</source><translation>Waggle kennt diese Arten von Schichten in Modellen der Art %1 nicht.</translation></message>
@@ -2153,6 +2146,7 @@
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
 <message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sieht alle paar Sekunden nach und macht von selbst weiter. Was dein Modell gelernt hat, bleibt.</translation></message>
+<message><source>Waggle looks only when you ask, and installs nothing by itself.</source><translation>Waggle sieht nur nach, wenn du fragst, und installiert nichts von selbst.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
 <message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle hat ein heruntergeladenes Modell entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform><numerusform>Waggle hat %n heruntergeladene Modelle entfernt, um unter deiner Grenze von %1 GB zu bleiben.</numerusform></translation></message>
@@ -2185,13 +2179,14 @@
 <message><source>Waits for the engine's next start.</source><translation>Wartet auf den nächsten Start der Engine.</translation></message>
 <message><source>Watch an example</source><translation>Ein Beispiel ansehen</translation></message>
 <message><source>Watch it try</source><translation>Zusehen</translation></message>
+<message><source>Watch the race</source><translation>Rennen ansehen</translation></message>
 <message><source>Watts while training</source><translation>Watt beim Training</translation></message>
 <message><source>Weakest first</source><translation>Schwächstes zuerst</translation></message>
 <message><source>Wed</source><translation>Mi</translation></message>
 <message><source>Wednesday</source><translation>Mittwoch</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Gewichte in 4 Bit brauchen bitsandbytes, das nicht installiert ist.</translation></message>
-<message><source>What answered is not the hub.</source><translation>Was antwortete, ist nicht der Hub.</translation></message>
+<message><source>What answered is not Hugging Face.</source><translation>Was antwortete, ist nicht Hugging Face.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
 <message><source>What does Waggle do?</source><translation>Was macht Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
@@ -2217,6 +2212,7 @@
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
 <message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>Was schon geladen ist, bleibt. Lade weiter, wenn es eine Verbindung gibt.</translation></message>
+<message><source>What was downloaded is kept. Try again when you are online.</source><translation>Was heruntergeladen ist, bleibt. Versuche es noch einmal, wenn du online bist.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen.</translation></message>
 <message><source>What was known of peers could not be read: whom you muted or blocked counts again.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen: Wen du stumm geschaltet oder gesperrt hast, zählt wieder.</translation></message>
 <message><source>What was learned there gives answers that are no numbers.</source><translation>Was dort gelernt wurde, ergibt Antworten, die keine Zahlen sind.</translation></message>
@@ -2232,10 +2228,10 @@
 <message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>Was dein Modell gelernt hat, bleibt. Wähle einen Schwarm oder trainiere erst einmal allein.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>Was dein Modell gelernt hat, wird geladen und geprüft.</translation></message>
 <message><source>What your models learned</source><translation>Was deine Modelle lernten</translation></message>
-<message><source>When</source><translation>Wann</translation></message>
 <message><source>When another swarm suits your model better</source><translation>Wenn ein anderer Schwarm besser zu deinem Modell passt</translation></message>
 <message><source>When other programs want the processor too.</source><translation>Wenn auch andere Programme den Prozessor brauchen.</translation></message>
 <message><source>When something goes wrong</source><translation>Wenn etwas schiefgeht</translation></message>
+<message><source>When to train</source><translation>Wann trainiert wird</translation></message>
 <message><source>When you log in</source><translation>Wenn du dich anmeldest</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Wenn dein Modell etwas zum ersten Mal löst</translation></message>
 <message><source>Where data costs money, if the system reports it.</source><translation>Wo Daten Geld kosten, wenn das System es meldet.</translation></message>
@@ -2263,7 +2259,6 @@
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
 <message><source>Why a test first</source><translation>Warum zuerst ein Test</translation></message>
-<message><source>Why is it slow?</source><translation>Warum ist es langsam?</translation></message>
 <message><source>Why it begins so low</source><translation>Warum es so niedrig beginnt</translation></message>
 <message><source>Why it contributes or waits</source><translation>Warum es beiträgt oder wartet</translation></message>
 <message><source>Why?</source><translation>Warum?</translation></message>
@@ -2337,6 +2332,7 @@
 <message><source>You: %1 on average, %2 in this round</source><translation>Du: %1 im Mittel, %2 in dieser Runde</translation></message>
 <message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you start over with the new version.</source><translation><numerusform>Deine %n Runde Training kann von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform><numerusform>Deine %n Runden Training können von ihren eigenen gespeicherten Gewichten aus weitergehen, oder du fängst mit der neuen Fassung neu an.</numerusform></translation></message>
 <message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Start over, or put the old files back.</source><translation><numerusform>Deine %n Runde Training kann mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform><numerusform>Deine %n Runden Training können mit der neuen Fassung nicht weitergehen. Fang neu an, oder leg die alten Dateien zurück.</numerusform></translation></message>
+<message><source>Your Hugging Face token may not write to %1.</source><translation>Dein Hugging-Face-Token darf nicht in %1 schreiben.</translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Deine NVIDIA-Grafikkarte</translation></message>
 <message><source>Your answer</source><translation>Deine Antwort</translation></message>
 <message><source>Your answer first, if you like</source><translation>Zuerst deine Antwort, wenn du magst</translation></message>
@@ -2346,6 +2342,7 @@
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Deine Antwort wurde nicht geteilt: Sie ist zu lang oder enthält Zeichen, die nicht mitreisen.</translation></message>
 <message><source>Your answers on Try it may teach other models. Everybody in the swarm can read them, labelled as human.</source><translation>Deine Antworten unter „Probieren“ können andere Modelle etwas lehren. Alle im Schwarm können sie lesen, als menschlich gekennzeichnet.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Dein Computer hat das Training beendet, vermutlich weil der Speicher knapp war.</translation></message>
+<message><source>Your days as a table, newest first</source><translation>Deine Tage als Tabelle, neueste zuerst</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Deine Festplatte antwortet gerade langsam.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Deine Engine läuft auf %1 und sieht keine Ordner dieses Computers.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Deine Engine läuft auf %1. Dort macht `waggle swarm create --questions FILE` aus einer Datei einen Schwarm.</translation></message>
@@ -2358,6 +2355,7 @@
 <message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Dein Modell beantwortet höchstens alle zehn Minuten eine kurze Prüfung; andere sehen und bewerten seine Antworten.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Dein Modell beantwortet gerade fünf davon; ein großes braucht Minuten. Du musst nicht warten.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Dein Modell beantwortet kleine Rätsel, jedes auf acht Arten; Waggle prüft, welche stimmen.</translation></message>
+<message><source>Your model answers some questions, then learns from the answers.</source><translation>Dein Modell beantwortet einige Fragen und lernt dann aus den Antworten.</translation></message>
 <message><source>Your model did not try them.</source><translation>Dein Modell hat sie nicht versucht.</translation></message>
 <message><source>Your model is %1</source><translation>Dein Modell ist %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Dein Modell %1, nur auf diesem Computer.</translation></message>
@@ -2499,6 +2497,8 @@
 <message><source>holds characters that no address has</source><translation>enthält Zeichen, die keine Adresse hat</translation></message>
 <message><source>holds characters that no link has</source><translation>enthält Zeichen, die kein Link hat</translation></message>
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
+<message><source>how long a message to it and back takes</source><translation>wie lange eine Nachricht hin und zurück braucht</translation></message>
+<message><source>how right its answers were since you met, 0 to 1</source><translation>wie richtig seine Antworten waren, seit ihr euch kennt, 0 bis 1</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
 <message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>
@@ -2516,6 +2516,8 @@
 <message><source>it claims more layers than it has tensors</source><translation>sie behauptet mehr Schichten, als sie Tensoren hat</translation></message>
 <message><source>it contains the byte 0</source><translation>sie enthält das Byte 0</translation></message>
 <message><source>it does not pay its own true answer in full</source><translation>es belohnt seine eigene richtige Antwort nicht voll</translation></message>
+<message><source>it ended with code %1</source><translation>er endete mit Code %1</translation></message>
+<message><source>it ended with signal %1</source><translation>er endete durch Signal %1</translation></message>
 <message><source>it has %1 cells, and the first line %2</source><translation>sie hat %1 Zellen, die erste Zeile %2</translation></message>
 <message><source>it has %1 columns, more than %2</source><translation>sie hat %1 Spalten, mehr als %2</translation></message>
 <message><source>it has a damaged vocabulary</source><translation>ihr Vokabular ist beschädigt</translation></message>
@@ -2551,6 +2553,7 @@
 <message><source>its disk cannot do that</source><translation>die Festplatte kann das nicht</translation></message>
 <message><source>its disk is for reading only</source><translation>die Festplatte ist nur lesbar</translation></message>
 <message><source>its disk is gone</source><translation>die Festplatte ist weg</translation></message>
+<message><source>its examples that your model learned from, of all that arrived</source><translation>seine Beispiele, aus denen dein Modell lernte, von allen, die ankamen</translation></message>
 <message><source>its head has %1 outputs</source><translation>sein Kopf hat %1 Ausgaben</translation></message>
 <message><source>its links lead in a circle</source><translation>die Links führen im Kreis</translation></message>
 <message><source>its name is too long</source><translation>der Name ist zu lang</translation></message>
@@ -2596,6 +2599,7 @@
 <message><source>no answer</source><translation>keine Antwort</translation></message>
 <message><source>no answer tag</source><translation>kein Antwort-Tag</translation></message>
 <message><source>no answer within %1 s of work</source><translation>keine Antwort nach %1 s Arbeit</translation></message>
+<message><source>no answer within %1 s, of which it worked for %2 s</source><translation>keine Antwort nach %1 s, davon %2 s Arbeit</translation></message>
 <message><source>no column is named answer</source><translation>keine Spalte heißt answer</translation></message>
 <message><source>no column is named question or prompt</source><translation>keine Spalte heißt question oder prompt</translation></message>
 <message><source>no member of this private swarm</source><translation>kein Mitglied dieses privaten Schwarms</translation></message>
@@ -2743,6 +2747,7 @@
 <message><source>wrong: %1</source><translation>falsch: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
 <message><source>your example, going out</source><translation>dein Beispiel</translation></message>
+<message><source>your examples that it fetched</source><translation>deine Beispiele, die er abgeholt hat</translation></message>
 <message><source>your guess</source><translation>dein Tipp</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>

@@ -239,7 +239,6 @@
 <message numerus="yes"><source>, %n after sharing</source><translation><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform><numerusform>, %n po dzieleniu się</numerusform></translation></message>
 <message numerus="yes"><source>, %n of them through a relay</source><translation><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform><numerusform>, w tym %n przez przekaźnik</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
-<message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
 <message><source>0 to 1; close answers count in part</source><translation>0 do 1; bliskie odpowiedzi liczą się częściowo</translation></message>
 <message><source>1. Accept its licence on its page, with a free Hugging Face account.</source><translation>1. Przyjmij licencję na stronie modelu, z bezpłatnym kontem w Hugging Face.</translation></message>
 <message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
@@ -250,7 +249,8 @@
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
 <message numerus="yes"><source>; %n took your examples</source><translation><numerusform>; %n wziął Twoje przykłady</numerusform><numerusform>; %n wzięły Twoje przykłady</numerusform><numerusform>; %n wzięło Twoje przykłady</numerusform></translation></message>
-<message><source>&lt;answer&gt;…&lt;/answer&gt;: the only place where Waggle looks for the answer.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: tylko tutaj Waggle szuka odpowiedzi.</translation></message>
+<message><source>&lt;answer&gt;…&lt;/answer&gt;: Waggle looks for the answer only in here.</source><translation>&lt;answer&gt;…&lt;/answer&gt;: Waggle szuka odpowiedzi tylko tutaj.</translation></message>
+<message><source>A Hugging Face token, if you stored one, goes with `waggle token --forget`.</source><translation>Token Hugging Face, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A bee's dance on the comb, watched by four others</source><translation>Taniec pszczoły na plastrze, przygląda się jej czworo innych</translation></message>
 <message><source>A charter has at most %1 files of questions.</source><translation>Najwięcej plików z pytaniami w karcie roju: %1.</translation></message>
 <message><source>A charter names each level of a specialty once.</source><translation>Karta roju wymienia każdy poziom specjalności tylko raz.</translation></message>
@@ -285,6 +285,7 @@
 <message><source>A question cannot be made.</source><translation>Nie da się utworzyć pytania.</translation></message>
 <message><source>A question for the swarm</source><translation>Pytanie dla roju</translation></message>
 <message><source>A question it never trains on</source><translation>Pytanie, na którym nigdy nie trenuje</translation></message>
+<message><source>A question with a model's answers. Peers share these.</source><translation>Pytanie z odpowiedziami modelu. Tym dzielą się uczestnicy.</translation></message>
 <message><source>A recorded run cannot be changed.</source><translation>Nagranego przebiegu nie da się zmienić.</translation></message>
 <message><source>A right answer: %1</source><translation>Poprawna odpowiedź: %1</translation></message>
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
@@ -295,7 +296,6 @@
 <message><source>A swarm is a group of computers that practise the same specialties, such as fractions or logic.</source><translation>Rój to grupa komputerów, które ćwiczą te same specjalności, na przykład ułamki lub logikę.</translation></message>
 <message><source>A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. This file has %2, of which %3 are not reserved.</source><translation>Rój potrzebuje różnych pytań (co najmniej %1) poza jedną dziesiątą odłożoną na egzamin. W tym pliku pytań jest %2, z czego nieodłożonych %3.</translation></message>
 <message><source>A swarm of your own</source><translation>Własny rój</translation></message>
-<message><source>A token of the model hub, if you stored one, goes with `waggle token --forget`.</source><translation>Token huba modeli, jeśli go zapisano, usunie `waggle token --forget`.</translation></message>
 <message><source>A transformers folder</source><translation>Folder transformers</translation></message>
 <message><source>About as much as a laptop in %1</source><translation>Mniej więcej tyle, ile laptop przez %1</translation></message>
 <message><source>Above 50%, the screen may stutter.</source><translation>Powyżej 50 % ekran może się zacinać.</translation></message>
@@ -402,8 +402,6 @@
 <message><source>Asked %1.</source><translation>Pytania dostaje %1.</translation></message>
 <message><source>Asked as you chose: %1.</source><translation>Pytania dostaje zgodnie z Twoim wyborem: %1.</translation></message>
 <message><source>Asking the computers that the link names; a few seconds.</source><translation>Odpytywanie komputerów wskazanych w linku; kilka sekund.</translation></message>
-<message><source>Asking.</source><translation>Sprawdzanie.</translation></message>
-<message><source>Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself.</source><translation>Pobiera podpisaną listę wersji od twórców, tylko gdy to naciśniesz. Nic nie instaluje się samo.</translation></message>
 <message><source>At least 8 characters; four words nobody would guess are good.</source><translation>Co najmniej 8 znaków; dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>At most %1 specialties.</source><translation>Najwyżej %1 specjalności.</translation></message>
 <message><source>At most every ten minutes each model answers the same 16 questions, which nobody trains on. Every answer is marked again on this computer. Which model wrote it is what each computer says of itself.</source><translation>Najwyżej co dziesięć minut każdy model odpowiada na te same 16 pytań, na których nikt nie trenuje. Każda odpowiedź jest ponownie oceniana na tym komputerze. To, który model ją napisał, każdy komputer podaje sam.</translation></message>
@@ -445,6 +443,7 @@
 <message><source>Caesar cipher</source><translation>Szyfr Cezara</translation></message>
 <message><source>Calendar</source><translation>Kalendarz</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalendarz ostatniego roku; klawisze strzałek czytają go dzień po dniu</translation></message>
+<message><source>Can it use more of my computer, or less?</source><translation>Czy może używać więcej albo mniej mojego komputera?</translation></message>
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
@@ -476,9 +475,11 @@
 <message><source>Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.</source><translation>Sprawdź zegar tego komputera. Sieć, która zagląda w połączenia, wymaga swojego certyfikatu w SSL_CERT_FILE.</translation></message>
 <message><source>Check who owns it.</source><translation>Sprawdź, do kogo należy.</translation></message>
 <message><source>Checking %1</source><translation>Sprawdzanie %1</translation></message>
+<message><source>Checking.</source><translation>Sprawdzanie.</translation></message>
 <message><source>Checkpoints, their journal, and the album of earlier moments.</source><translation>Zapisane stany, ich dziennik i album wcześniejszych momentów.</translation></message>
 <message><source>Choose</source><translation>Wybierz</translation></message>
 <message><source>Choose %1, which it was made from.</source><translation>Wybierz %1, czyli źródło tego modelu.</translation></message>
+<message><source>Choose Invite someone on Peers or Swarms, then send the link or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Choose a complete transformers folder.</source><translation>Wybierz kompletny folder transformers.</translation></message>
 <message><source>Choose a complete transformers model.</source><translation>Wybierz kompletny model transformers.</translation></message>
 <message><source>Choose a file of JSON lines or CSV.</source><translation>Wybierz plik JSON lines lub CSV.</translation></message>
@@ -497,6 +498,8 @@
 <message><source>Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged.</source><translation>Wybierz ponownie na stronie Peery. Stary plik leży obok; jego nazwa zaczyna się od standings.damaged.</translation></message>
 <message><source>Choose another address or port.</source><translation>Wybierz inny adres lub port.</translation></message>
 <message><source>Choose another address.</source><translation>Wybierz inny adres.</translation></message>
+<message><source>Choose another language model from Hugging Face.</source><translation>Wybierz inny model językowy z Hugging Face.</translation></message>
+<message><source>Choose another language model that mlx-lm can open.</source><translation>Wybierz inny model językowy, który potrafi otworzyć mlx-lm.</translation></message>
 <message><source>Choose another model</source><translation>Wybierz inny model</translation></message>
 <message><source>Choose another model there first.</source><translation>Najpierw wybierz tam inny model.</translation></message>
 <message><source>Choose another model, or other specialties.</source><translation>Wybierz inny model albo inne specjalności.</translation></message>
@@ -633,7 +636,7 @@
 <message><source>Doubtful</source><translation>Wątpliwy</translation></message>
 <message><source>Download %1</source><translation>Pobierz %1</translation></message>
 <message><source>Download and train</source><translation>Pobierz i trenuj</translation></message>
-<message><source>Download it and choose the file, or better the model that it was made from: its page on the hub names it.</source><translation>Pobierz go i wybierz plik, a jeszcze lepiej model, z którego powstał: podaje go jego strona w hubie.</translation></message>
+<message><source>Download it and choose the file, or better, choose the model it was made from: its page names it.</source><translation>Pobierz go i wybierz plik, a jeszcze lepiej model, z którego powstał: podaje go jego strona.</translation></message>
 <message><source>Download of CUDA</source><translation>Pobieranie CUDA</translation></message>
 <message><source>Download of the model</source><translation>Pobieranie modelu</translation></message>
 <message><source>Downloaded models</source><translation>Pobrane modele</translation></message>
@@ -669,14 +672,13 @@
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Wszyscy w roju dostają cały plik wraz z odpowiedziami. Usuń to, co tajne lub osobiste.</translation></message>
 <message><source>Everything is kept.</source><translation>Wszystko zostaje.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Wszystko, co ten komputer ma. Na czas, gdy nie potrzebujesz go do niczego innego.</translation></message>
+<message><source>Everything works.</source><translation>Wszystko działa.</translation></message>
 <message><source>Exact text</source><translation>Dokładny tekst</translation></message>
 <message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
 <message><source>Examples of its own from which your model learned</source><translation>Własne przykłady, z których twój model się uczył</translation></message>
 <message><source>Examples of peers from which your model learned</source><translation>Przykłady peerów, z których twój model się uczył</translation></message>
-<message><source>Examples of this peer from which your model learned, of all that arrived</source><translation>Przykłady tego peera, na których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
-<message><source>Examples of yours that this peer fetched</source><translation>Twoje przykłady, które pobrał ten peer</translation></message>
 <message><source>Except for the starter</source><translation>Z wyjątkiem startera</translation></message>
 <message><source>Expect it to be wrong more often than right.</source><translation>Na razie częściej będzie się mylić.</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
@@ -748,8 +750,8 @@
 <message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
+<message><source>From Hugging Face, for every home of yours.</source><translation>Z Hugging Face, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From peers</source><translation>Od peerów</translation></message>
-<message><source>From the model hub, for every home of yours.</source><translation>Z huba modeli, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Z Twojego pliku. Dostają go wszyscy w roju; Waggle nie sprawdził jego pytań i odpowiedzi.</translation></message>
 <message><source>Frozen</source><translation>Wstrzymane</translation></message>
 <message><source>Full</source><translation>Pełne</translation></message>
@@ -795,30 +797,40 @@
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
 <message><source>How computers find each other</source><translation>Jak komputery się odnajdują</translation></message>
-<message><source>How do I invite somebody?</source><translation>Jak kogoś zaprosić?</translation></message>
+<message><source>How do I invite someone?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Jak dokładnie liczy. Niższa może być szybsza.</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
 <message><source>How it answers</source><translation>Jak odpowiada</translation></message>
 <message><source>How it learns</source><translation>Jak się uczy</translation></message>
-<message><source>How long a message to it and back takes</source><translation>Ile trwa wiadomość tam i z powrotem</translation></message>
 <message><source>How many computers are there now</source><translation>Ile komputerów jest tam teraz</translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
 <message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
-<message><source>How much</source><translation>Ile</translation></message>
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
+<message><source>How right an answer is, from 0 to 1.</source><translation>Jak poprawna jest odpowiedź, od 0 do 1.</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
-<message><source>How right the answers of its model were, all since you met: 0 is never, 1 always</source><translation>Jak dobre były odpowiedzi jego modelu, wszystkie od pierwszego spotkania: 0 to nigdy, 1 to zawsze</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
+<message><source>Hugging Face answered %1 when asked for %2.</source><translation>Hugging Face odpowiedział %1 na zapytanie o %2.</translation></message>
+<message><source>Hugging Face answered %1.</source><translation>Hugging Face odpowiedział: %1.</translation></message>
+<message><source>Hugging Face answered the search with %1.</source><translation>Hugging Face odpowiedział na wyszukiwanie: %1.</translation></message>
+<message><source>Hugging Face cannot be reached, and %1 is not fully downloaded.</source><translation>Nie można połączyć się z Hugging Face, a %1 nie pobrano w całości.</translation></message>
+<message><source>Hugging Face cannot be reached.</source><translation>Nie można połączyć się z Hugging Face.</translation></message>
+<message><source>Hugging Face does not say what %1 consists of.</source><translation>Hugging Face nie podaje, z czego składa się %1.</translation></message>
+<message><source>Hugging Face has lost a file of %1.</source><translation>W Hugging Face zaginął plik z %1.</translation></message>
+<message><source>Hugging Face has no model %1.</source><translation>W Hugging Face nie ma modelu %1.</translation></message>
 <message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
+<message><source>Hugging Face no longer has %1 as it was when its training here began.</source><translation>Hugging Face nie ma już %1 w wersji, od której zaczął się trening tutaj.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
+<message><source>Hugging Face refuses %1 to your token.</source><translation>Hugging Face odmawia Twojemu tokenowi dostępu do %1.</translation></message>
+<message><source>Hugging Face sends %1 in a form that cannot be read, or in circles.</source><translation>Hugging Face wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If a router blocks this computer, others relay for it.</source><translation>Jeśli router blokuje ten komputer, inne pośredniczą za niego.</translation></message>
 <message><source>If a screen reader is running, once a minute.</source><translation>Gdy działa czytnik ekranu, raz na minutę.</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Start over on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
+<message><source>If this goes on, look at the page Help, or run `waggle doctor`.</source><translation>Jeśli to się powtarza, zajrzyj na stronę Pomoc albo uruchom `waggle doctor`.</translation></message>
 <message><source>If you measured them. Otherwise Waggle estimates them, as shown under You.</source><translation>Jeśli znasz je z pomiaru. Inaczej Waggle je szacuje, jak widać w części „Ty”.</translation></message>
 <message><source>In %1</source><translation>W %1</translation></message>
 <message><source>In %1 of %2 specialties, a peer was right first. Your model might have got there alone, too.</source><translation>W %1 z %2 specjalności pierwszy dobrze odpowiedział peer. Być może Twój model doszedłby do tego też sam.</translation></message>
@@ -866,7 +878,6 @@
 <message><source>It continues in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It counts only while “Train alone” is on in Settings.</source><translation>Działa tylko wtedy, gdy w ustawieniach włączono „Trenuj samodzielnie”.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
-<message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
 <message><source>It finds right answers, but does not mark them with the answer tag yet. It learns that first.</source><translation>Znajduje dobre odpowiedzi, ale jeszcze nie oznacza ich znacznikiem odpowiedzi. Tego uczy się najpierw.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
 <message><source>It found the way alone.</source><translation>Sam znalazł drogę.</translation></message>
@@ -893,8 +904,6 @@
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Znał odpowiedź już przed treningiem. Po %n rundzie oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
-<message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
-<message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Zna odpowiedź, ale jeszcze nie oznacza jej jako swojej odpowiedzi.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message numerus="yes"><source>It learned this: %1 before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem %1, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem %1, po %n rundach dobrze.</numerusform></translation></message>
@@ -915,17 +924,17 @@
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It shows where your model begins, so that you see what training adds.</source><translation>Pokazuje, od czego zaczyna Twój model, aby było widać, co daje trening.</translation></message>
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
-<message><source>It takes %1 here. You choose how much in Settings, under How much.</source><translation>Zajmuje tu %1. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
-<message><source>It takes only a part of the processor. You choose how much in Settings, under How much.</source><translation>Zajmuje tylko część procesora. Ile, wybierzesz w Ustawieniach, w części „Ile”.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
 <message><source>It then continues by itself.</source><translation>Potem trening rusza sam.</translation></message>
-<message><source>It trains a small language model on this computer. Peers do the same, and all learn from each other's answers.</source><translation>Trenuje na tym komputerze mały model językowy. Peery robią to samo, a wszystkie uczą się na odpowiedziach pozostałych.</translation></message>
+<message><source>It trains a small language model on this computer: the model answers puzzles, and a program checks the answers. Peers do the same, and all learn from each other.</source><translation>Trenuje mały model językowy na tym komputerze: model rozwiązuje zagadki, a program sprawdza odpowiedzi. Inni robią to samo i wszyscy uczą się od siebie.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
+<message><source>It uses %1 now. Choose Quiet, Balanced or Full on Home.</source><translation>Teraz używa %1. Na stronie Start wybierz Ciche, Zrównoważone albo Pełne.</translation></message>
 <message><source>It uses one core at low priority; your training continues.</source><translation>Zajmuje jeden rdzeń z niskim priorytetem; Twój trening trwa.</translation></message>
+<message><source>It uses only part of the processor. Choose Quiet, Balanced or Full on Home.</source><translation>Używa tylko części procesora. Na stronie Start wybierz Ciche, Zrównoważone albo Pełne.</translation></message>
 <message><source>It uses reasoning-gym %1, this Waggle %2.</source><translation>Używa reasoning-gym %1, a to Waggle %2.</translation></message>
 <message><source>It was another one.</source><translation>To była inna.</translation></message>
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
@@ -935,7 +944,6 @@
 <message><source>It works from anywhere.</source><translation>Działa z każdego miejsca.</translation></message>
 <message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
 <message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Działa tylko dla osób w Twojej własnej sieci: Waggle nie znalazł adresu osiągalnego z zewnątrz.</translation></message>
-<message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Jego kod QR jest na ekranie.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
@@ -992,7 +1000,6 @@
 <message><source>Learn nothing from it, and give it nothing.</source><translation>Niczego się od niego nie ucz i niczego mu nie dawaj.</translation></message>
 <message><source>Learn nothing from it; it still gets your examples.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje przykłady.</translation></message>
 <message><source>Learned from others</source><translation>Nauczone od innych</translation></message>
-<message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
 <message><source>Learned from you</source><translation>Uczyły się od Ciebie</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
 <message><source>Learning and tests</source><translation>Nauka i testy</translation></message>
@@ -1261,12 +1268,11 @@
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
-<message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>Only a marked answer counts. Otherwise, a model could list guesses until one is right.</source><translation>Liczy się tylko oznaczona odpowiedź. Inaczej model mógłby zgadywać, aż trafi.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
-<message><source>Only one program knows the answers to these questions, so they could not be checked twice.</source><translation>Odpowiedzi na te pytania zna tylko jeden program, więc nie dało się ich sprawdzić drugi raz.</translation></message>
+<message><source>Only one program knows these answers, so Waggle could not check them a second way.</source><translation>Tylko jeden program zna te odpowiedzi, więc Waggle nie mógł sprawdzić ich w drugi sposób.</translation></message>
 <message><source>Only these specialties</source><translation>Tylko te specjalności</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
@@ -1322,7 +1328,7 @@
 <message><source>Paused until you are away.</source><translation>Wstrzymano do czasu, aż odejdziesz.</translation></message>
 <message><source>Paused.</source><translation>Wstrzymano.</translation></message>
 <message><source>Pauses above this temperature.</source><translation>Wstrzymuje powyżej tej temperatury.</translation></message>
-<message><source>Pauses until midnight once this much was used (an estimate).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
+<message><source>Pauses until midnight once it has used this much (estimated).</source><translation>Wstrzymuje do północy, gdy zużyje tyle energii (szacunek).</translation></message>
 <message><source>Pauses until nobody has touched it for this long.</source><translation>Pauza, aż nikt nie dotknie go przez ten czas.</translation></message>
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
@@ -1339,8 +1345,6 @@
 <message><source>Piece %1 of the questions is damaged.</source><translation>Część %1 pytań jest uszkodzona.</translation></message>
 <message><source>Place</source><translation>Miejsce</translation></message>
 <message><source>Play again</source><translation>Odtwórz ponownie</translation></message>
-<message><source>Playing. This takes about half a minute.</source><translation>Trwa rozgrywka. Zajmie to około pół minuty.</translation></message>
-<message><source>Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away.</source><translation>Rozgrywa trzy rundy solo z dołączonym modelem, w folderze, który potem znika.</translation></message>
 <message><source>Point at a day, or use the arrow keys.</source><translation>Wskaż dzień albo użyj klawiszy strzałek.</translation></message>
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
@@ -1351,7 +1355,6 @@
 <message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing the link: a few seconds.</source><translation>Przygotowywanie linku: kilka sekund.</translation></message>
 <message><source>Preparing the model</source><translation>Przygotowanie modelu</translation></message>
-<message><source>Press Invite on Peers or Swarms. Send the link, or let them scan the code.</source><translation>Na stronie Peery lub Roje naciśnij „Zaproś”. Wyślij link albo daj zeskanować kod.</translation></message>
 <message><source>Preview</source><translation>Pokaż podgląd</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Price of a kWh</source><translation>Cena kWh</translation></message>
@@ -1382,9 +1385,9 @@
 <message><source>Questions and answers appear here when training runs again.</source><translation>Pytania i odpowiedzi pojawią się tutaj, gdy trening znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions answered</source><translation>Pytania z odpowiedzią</translation></message>
-<message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
 <message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
 <message><source>Questions per round</source><translation>Pytania na rundę</translation></message>
+<message><source>Questions that your model never trains on: the honest test of what it learned.</source><translation>Pytania, na których Twój model nigdy nie trenuje: uczciwy sprawdzian tego, czego się nauczył.</translation></message>
 <message><source>Quiet</source><translation>Ciche</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
@@ -1397,6 +1400,8 @@
 <message><source>Reading %1.</source><translation>Odczytywanie %1.</translation></message>
 <message><source>Reading the picture takes too long.</source><translation>Odczytywanie obrazu trwa zbyt długo.</translation></message>
 <message><source>Reading the questions.</source><translation>Odczytywanie pytań.</translation></message>
+<message><source>Recent weeks</source><translation>Ostatnie tygodnie</translation></message>
+<message><source>Recommended here</source><translation>Polecany tutaj</translation></message>
 <message><source>Recommended model (optional)</source><translation>Zalecany model (opcjonalnie)</translation></message>
 <message><source>Reconnecting</source><translation>Ponowne łączenie</translation></message>
 <message><source>Record of events</source><translation>Zapis zdarzeń</translation></message>
@@ -1424,6 +1429,7 @@
 <message><source>Restore an identity</source><translation>Przywróć tożsamość</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Przywrócone wyciszenia i blokady: %1. Stary plik zostaje jako %2.</translation></message>
+<message><source>Result:</source><translation>Wynik:</translation></message>
 <message><source>Resume</source><translation>Wznów</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Wznów, kiedy chcesz. Stary plik zostaje jako %1.</translation></message>
 <message><source>Reward</source><translation>Nagroda</translation></message>
@@ -1482,13 +1488,12 @@
 <message><source>Score on new questions</source><translation>Wynik na nowych pytaniach</translation></message>
 <message><source>Score on new questions by round; the table shows the same</source><translation>Wynik na nowych pytaniach według rund; tabela pokazuje to samo</translation></message>
 <message><source>Search</source><translation>Szukaj</translation></message>
-<message><source>Search the hub, or name a model</source><translation>Przeszukaj hub albo podaj model</translation></message>
+<message><source>Search Hugging Face, or name a model</source><translation>Przeszukaj Hugging Face albo podaj model</translation></message>
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching Hugging Face.</source><translation>Przeszukiwanie Hugging Face.</translation></message>
 <message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
 <message><source>See swarms</source><translation>Zobacz roje</translation></message>
-<message><source>See the race</source><translation>Zobacz wyścig</translation></message>
 <message><source>See the steps of a round</source><translation>Zobacz kroki rundy</translation></message>
 <message><source>See what Waggle keeps on this computer, and choose what to remove.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i wybierz, co usunąć.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
@@ -1512,7 +1517,7 @@
 <message><source>Set swarm.lan to false.</source><translation>Ustaw swarm.lan na false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Ustaw zegar według sieci: odpowiedzi, które wydają się za stare lub za nowe, inni odrzucają.</translation></message>
 <message><source>Set your own watts, a price and a daily limit in Settings.</source><translation>Własne waty, cenę i dzienny limit ustawisz w Ustawieniach.</translation></message>
-<message><source>Sets the processors below and the conditions under When.</source><translation>Ustala procesory poniżej i warunki w części Kiedy.</translation></message>
+<message><source>Sets the processors below and the conditions under When to train.</source><translation>Ustawia procesory poniżej i warunki w sekcji „Kiedy trenować”.</translation></message>
 <message><source>Settings</source><translation>Ustawienia</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Ustawienia z wiersza poleceń pominięto: silnik już działa.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>W Ustawieniach możesz włączyć użycie karty NVIDIA</translation></message>
@@ -1563,7 +1568,7 @@
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Niektóre dyski sieciowe nie mają blokad albo nie utrwalają zapisu: wybierz folder na dysku lokalnym.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Niektóre dyski sieciowe ich nie mają: przez --home wybierz folder na dysku lokalnym.</translation></message>
 <message><source>Some tries are right. It learns from what sets them apart from the others.</source><translation>Niektóre próby są dobre. Uczy się z tego, co odróżnia je od pozostałych.</translation></message>
-<message><source>Something between the hub and this computer changes files. Try again from another network.</source><translation>Coś między hubem a tym komputerem zmienia pliki. Spróbuj ponownie z innej sieci.</translation></message>
+<message><source>Something between Hugging Face and this computer changes files. Try again from another network.</source><translation>Coś między Hugging Face a tym komputerem zmienia pliki. Spróbuj ponownie z innej sieci.</translation></message>
 <message><source>Something in the window went wrong: %1</source><translation>W oknie coś poszło nie tak: %1</translation></message>
 <message><source>Something on the way changes files. Try another network.</source><translation>Coś po drodze zmienia pliki. Spróbuj w innej sieci.</translation></message>
 <message><source>Something on the way changes files. Try another network. What was downloaded is kept.</source><translation>Coś po drodze zmienia pliki. Spróbuj w innej sieci. Pobrane dane zostają.</translation></message>
@@ -1653,9 +1658,10 @@
 <message><source>Temperature</source><translation>Temperatura</translation></message>
 <message><source>Test score</source><translation>Test</translation></message>
 <message><source>Testing</source><translation>Test</translation></message>
+<message><source>Testing. This takes about half a minute.</source><translation>Test trwa. To potrwa około pół minuty.</translation></message>
 <message><source>Tests</source><translation>Testy</translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
-<message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>
+<message><source>That is not a Hugging Face token.</source><translation>To nie jest token Hugging Face.</translation></message>
 <message><source>The %1 of the model in %2 cannot be read: %3.</source><translation>Nie można odczytać części modelu w %2 (%1): %3.</translation></message>
 <message><source>The %1 of the model in %2 ends the program that reads it: %3.</source><translation>Część modelu w %2 (%1) przerywa program, który ją czyta: %3.</translation></message>
 <message><source>The %1 of the model in %2 makes its reader talk nonsense.</source><translation>Przez część modelu w %2 (%1) program, który ją czyta, zwraca bzdury.</translation></message>
@@ -1677,6 +1683,7 @@
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Nie można teraz odczytać szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Nie można użyć szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Szablon czatu tego modelu zmienił się od ostatniego treningu.</translation></message>
+<message><source>The check failed:</source><translation>Sprawdzenie się nie powiodło:</translation></message>
 <message><source>The checkpoints before are kept. Make room on the disk.</source><translation>Wcześniejsze punkty kontrolne są zachowane. Zwolnij miejsce na dysku.</translation></message>
 <message><source>The choice cannot be kept: %1.</source><translation>Nie można zapisać wyboru: %1.</translation></message>
 <message><source>The chosen model is the one that was trained here.</source><translation>Wybrany model to ten, który był tu trenowany.</translation></message>
@@ -1749,18 +1756,6 @@
 <message><source>The history was damaged; %1 rounds of it were rebuilt from the record of events.</source><translation>Historia była uszkodzona; z zapisu zdarzeń odtworzono rundy: %1.</translation></message>
 <message><source>The history was older than the model. Restored rounds: %1.</source><translation>Historia była starsza niż model. Przywrócone rundy: %1.</translation></message>
 <message><source>The hours are those of the other computer.</source><translation>Godziny są podane według drugiego komputera.</translation></message>
-<message><source>The hub answered %1 to the search.</source><translation>Hub odpowiedział na wyszukiwanie: %1.</translation></message>
-<message><source>The hub answered %1 when asked for %2.</source><translation>Hub odpowiedział %1 na zapytanie o %2.</translation></message>
-<message><source>The hub answered %1.</source><translation>Hub odpowiedział: %1.</translation></message>
-<message><source>The hub cannot be reached, and %1 is not complete on this computer.</source><translation>Nie można połączyć się z hubem, a %1 nie ma w całości na tym komputerze.</translation></message>
-<message><source>The hub cannot be reached.</source><translation>Nie można połączyć się z hubem.</translation></message>
-<message><source>The hub does not let your token write to %1.</source><translation>Hub nie pozwala Twojemu tokenowi zapisywać w %1.</translation></message>
-<message><source>The hub does not say what %1 consists of.</source><translation>Hub nie podaje, z czego składa się %1.</translation></message>
-<message><source>The hub has %1 no more as it was when its training here began.</source><translation>Hub nie ma już %1 w wersji, od której zaczął się trening tutaj.</translation></message>
-<message><source>The hub has lost a file of %1.</source><translation>W hubie zaginął plik z %1.</translation></message>
-<message><source>The hub has no model %1.</source><translation>W hubie nie ma modelu %1.</translation></message>
-<message><source>The hub refuses %1 to your token.</source><translation>Hub odmawia Twojemu tokenowi dostępu do %1.</translation></message>
-<message><source>The hub sends %1 in a form that cannot be read, or in circles.</source><translation>Hub wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
 <message><source>The identity file %1 cannot be opened: %2.</source><translation>Nie można otworzyć pliku tożsamości %1: %2.</translation></message>
 <message><source>The identity file %1 cannot be written: %2.</source><translation>Nie można zapisać pliku tożsamości %1: %2.</translation></message>
 <message><source>The identity file %1 is damaged.</source><translation>Plik tożsamości %1 jest uszkodzony.</translation></message>
@@ -1780,7 +1775,6 @@
 <message><source>The last one of the user is the question.</source><translation>Ostatnia wiadomość użytkownika to pytanie.</translation></message>
 <message><source>The last ten messages that left this computer</source><translation>Ostatnie dziesięć wiadomości, które opuściły ten komputer</translation></message>
 <message><source>The last year</source><translation>Ostatni rok</translation></message>
-<message><source>The last year as a table, newest day first</source><translation>Ostatni rok jako tabela, od najnowszego dnia</translation></message>
 <message><source>The layers of the model in %1 cannot be normalised.</source><translation>Nie można znormalizować warstw modelu w %1.</translation></message>
 <message><source>The limit of %1 kB/s makes answers of peers and your own wait.</source><translation>Przez limit %1 kB/s odpowiedzi peerów i Twoje muszą czekać.</translation></message>
 <message><source>The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. To shut somebody out, create a new swarm.</source><translation>Link zawiera klucz tego prywatnego roju: kto go ma, może dołączyć, i nie da się tego cofnąć. Aby kogoś wykluczyć, utwórz nowy rój.</translation></message>
@@ -1802,7 +1796,6 @@
 <message><source>The log has the details.</source><translation>Szczegóły są w logu.</translation></message>
 <message><source>The longest question has %1 characters, the longest answer %2.</source><translation>Liczba znaków: najdłuższe pytanie %1, najdłuższa odpowiedź %2.</translation></message>
 <message><source>The model after %1 rounds is not kept any more.</source><translation>Model z rundy %1 nie jest już przechowywany.</translation></message>
-<message><source>The model answers some questions, then learns once from them.</source><translation>Model odpowiada na kilka pytań, a potem raz się z nich uczy.</translation></message>
 <message><source>The model cannot be computed: %1</source><translation>Nie można obliczyć modelu: %1</translation></message>
 <message><source>The model cannot be computed: %1.</source><translation>Nie można obliczyć modelu: %1.</translation></message>
 <message><source>The model could not be downloaded, for a reason that Waggle did not expect.</source><translation>Nie udało się pobrać modelu z powodu, którego Waggle nie przewidział.</translation></message>
@@ -1905,6 +1898,7 @@
 <message><source>The swarm's charter</source><translation>Karta roju</translation></message>
 <message><source>The swarm's questions</source><translation>Pytania roju</translation></message>
 <message><source>The swarms you know appear here.</source><translation>Tutaj pojawią się znane Ci roje.</translation></message>
+<message><source>The test failed. Details are below.</source><translation>Test się nie powiódł. Szczegóły są poniżej.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted now: %2.</source><translation>Nie można teraz przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be converted: %2.</source><translation>Nie można przekonwertować tokenizera w %1: %2.</translation></message>
 <message><source>The tokenizer in %1 cannot be read: %2.</source><translation>Nie można odczytać tokenizera w %1: %2.</translation></message>
@@ -1944,7 +1938,6 @@
 <message><source>There is something in %1 already.</source><translation>W %1 już coś jest.</translation></message>
 <message><source>There is too little free memory for the race.</source><translation>Na wyścig jest za mało wolnej pamięci.</translation></message>
 <message><source>There is too little free memory to copy the weights of now.</source><translation>Za mało wolnej pamięci, by skopiować bieżące wagi.</translation></message>
-<message><source>There was no answer to believe:</source><translation>Brak wiarygodnej odpowiedzi:</translation></message>
 <message><source>There, waggle cuda --get uses the NVIDIA card</source><translation>Tam waggle cuda --get włącza kartę NVIDIA</translation></message>
 <message><source>These are the peers of before.</source><translation>To wcześniejsze peery.</translation></message>
 <message><source>These settings are too long to be kept.</source><translation>Te ustawienia są zbyt długie, by je zapisać.</translation></message>
@@ -1952,7 +1945,7 @@
 <message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Zostaną trwale usunięte. Najpierw zatrzyma się silnik, a potem zamknie się Waggle.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Trzeba je pobrać ponownie.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Zostały odłożone na bok: uruchom ponownie, by zacząć od nowa.</translation></message>
-<message><source>This address of the hub is not of a model.</source><translation>Ten adres w hubie nie prowadzi do modelu.</translation></message>
+<message><source>This Hugging Face address is not of a model.</source><translation>Ten adres w Hugging Face nie prowadzi do modelu.</translation></message>
 <message><source>This backup holds another key than it says.</source><translation>Ta kopia zapasowa zawiera inny klucz, niż podaje.</translation></message>
 <message><source>This backup is damaged.</source><translation>Ta kopia zapasowa jest uszkodzona.</translation></message>
 <message><source>This cannot be dropped here</source><translation>Tego nie można tu upuścić</translation></message>
@@ -1992,7 +1985,6 @@
 <message><source>This is no backup of an identity.</source><translation>To nie jest kopia zapasowa tożsamości.</translation></message>
 <message><source>This is no picture that Waggle can read.</source><translation>Waggle nie potrafi odczytać tego obrazu.</translation></message>
 <message><source>This is not an invite link: one begins with waggle://join?</source><translation>To nie jest link z zaproszeniem: taki zaczyna się od waggle://join?</translation></message>
-<message><source>This is the answer:</source><translation>Oto odpowiedź:</translation></message>
 <message><source>This is the newest saved state.</source><translation>To najnowszy zapisany stan.</translation></message>
 <message><source>This kind of model cannot be exported: its weights have another form here.</source><translation>Modelu tego rodzaju nie można wyeksportować: jego wagi mają tu inną postać.</translation></message>
 <message><source>This link is not from Hugging Face.</source><translation>Ten link nie pochodzi z Hugging Face.</translation></message>
@@ -2079,6 +2071,7 @@
 <message><source>Training starts without a window</source><translation>Trening startuje bez okna</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Trening zatrzymał się (ile razy z rzędu: %1).</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Trening zatrzymał się nieoczekiwanie.</translation></message>
+<message><source>Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept.</source><translation>Trenuje przez trzy rundy na tym komputerze. Nic nie jest udostępniane i nic z tego nie zostaje.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Traktuj go tak, jakby nigdy nie był wyciszony ani zablokowany.</translation></message>
 <message><source>Trusted</source><translation>Zaufany</translation></message>
 <message><source>Trusted.</source><translation>Zaufany.</translation></message>
@@ -2098,8 +2091,8 @@
 <message><source>Turn off “Train alone” in Settings, and start again.</source><translation>Wyłącz w ustawieniach „Trenuj samodzielnie” i uruchom ponownie.</translation></message>
 <message><source>Turns off animations.</source><translation>Wyłącza animacje.</translation></message>
 <message><source>Two practice swarms on this computer, one of which shares</source><translation>Dwa ćwiczebne roje na tym komputerze, z których jeden się dzieli</translation></message>
-<message><source>Two practice swarms race on this computer, one alone and one sharing; about two minutes.</source><translation>Dwa ćwiczebne roje ścigają się na tym komputerze: jeden w pojedynkę, drugi dzieląc się; około dwóch minut.</translation></message>
 <message><source>Two small swarms on this computer: one shares, one does not. It takes two minutes.</source><translation>Dwa małe roje na tym komputerze: jeden się dzieli, drugi nie. To potrwa dwie minuty.</translation></message>
+<message><source>Two small swarms train here, one sharing and one not. It takes about two minutes.</source><translation>Dwa małe roje trenują tu obok siebie: jeden się dzieli, drugi nie. To trwa około dwóch minut.</translation></message>
 <message><source>Two swarms of four copies begin with the same small model. In one, each copy learns only from its own answers; in the other, they share them. Nothing leaves this computer, and your own model is not touched.</source><translation>Dwa roje po cztery kopie zaczynają z tym samym małym modelem. W jednym każda kopia uczy się tylko na własnych odpowiedziach, w drugim dzielą się nimi. Nic nie opuszcza tego komputera, a Twój model pozostaje nietknięty.</translation></message>
 <message><source>Unlikely words count more</source><translation>Mało prawdopodobne słowa liczą się bardziej</translation></message>
 <message><source>Unlimited</source><translation>Bez limitu</translation></message>
@@ -2129,6 +2122,8 @@
 <message><source>Waggle cannot open a proposed change of a model.</source><translation>Waggle nie może otworzyć proponowanej zmiany modelu.</translation></message>
 <message><source>Waggle cannot tell which of your swarms you trained in.</source><translation>Waggle nie wie, w którym z twoich rojów trenowano.</translation></message>
 <message><source>Waggle cannot tell which of your swarms you trained in: choose one.</source><translation>Waggle nie wie, w którym z twoich rojów trenowano: wybierz jeden.</translation></message>
+<message><source>Waggle cannot train models of the type %1 on this computer.</source><translation>Waggle nie potrafi trenować na tym komputerze modeli typu %1.</translation></message>
+<message><source>Waggle cannot train models of the type %1.</source><translation>Waggle nie potrafi trenować modeli typu %1.</translation></message>
 <message><source>Waggle checks first whether it fits</source><translation>Waggle najpierw sprawdzi, czy się zmieści</translation></message>
 <message><source>Waggle computes on the processor until all of CUDA is here.</source><translation>Waggle liczy na procesorze, aż cała CUDA będzie na miejscu.</translation></message>
 <message><source>Waggle computes on the processor. With CUDA it computes on this card.</source><translation>Waggle liczy na procesorze. Z CUDA liczy na tej karcie.</translation></message>
@@ -2138,8 +2133,6 @@
 <message><source>Waggle does not know %1 rope.</source><translation>Waggle nie zna RoPE typu %1.</translation></message>
 <message><source>Waggle does not know capped scores and attention both ways.</source><translation>Waggle nie obsługuje ograniczanych wartości uwagi ani uwagi w obie strony.</translation></message>
 <message><source>Waggle does not know how GGUF calls the tokens of this model.</source><translation>Waggle nie wie, jak GGUF nazywa tokeny tego modelu.</translation></message>
-<message><source>Waggle does not know models of type %1 on this computer.</source><translation>Waggle nie zna na tym komputerze modeli typu %1.</translation></message>
-<message><source>Waggle does not know models of type %1.</source><translation>Waggle nie zna modeli typu %1.</translation></message>
 <message><source>Waggle does not know the activation %1.</source><translation>Waggle nie zna funkcji aktywacji %1.</translation></message>
 <message><source>Waggle does not know these rotary embeddings in models of type gemma3_text.</source><translation>Waggle nie zna takich osadzeń rotacyjnych w modelach typu gemma3_text.</translation></message>
 <message><source>Waggle does not know these types of layers in models of type %1.</source><translation>Waggle nie zna takich typów warstw w modelach typu %1.</translation></message>
@@ -2153,6 +2146,7 @@
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
 <message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sprawdza co kilka sekund i sam ruszy dalej. To, czego model się nauczył, zostaje.</translation></message>
+<message><source>Waggle looks only when you ask, and installs nothing by itself.</source><translation>Waggle sprawdza tylko wtedy, gdy o to prosisz, i sam niczego nie instaluje.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
 <message numerus="yes"><source>Waggle removed %n downloaded models to stay under your limit of %1 GB.</source><translation><numerusform>Waggle usunął %n pobrany model, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobrane modele, aby nie przekroczyć Twojego limitu %1 GB.</numerusform><numerusform>Waggle usunął %n pobranych modeli, aby nie przekroczyć Twojego limitu %1 GB.</numerusform></translation></message>
@@ -2185,13 +2179,14 @@
 <message><source>Waits for the engine's next start.</source><translation>Czeka na następne uruchomienie silnika.</translation></message>
 <message><source>Watch an example</source><translation>Zobacz przykład</translation></message>
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
+<message><source>Watch the race</source><translation>Obejrzyj wyścig</translation></message>
 <message><source>Watts while training</source><translation>Waty podczas treningu</translation></message>
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
 <message><source>Wed</source><translation>śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
 <message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>
-<message><source>What answered is not the hub.</source><translation>To, co odpowiedziało, nie jest hubem.</translation></message>
+<message><source>What answered is not Hugging Face.</source><translation>To, co odpowiedziało, nie jest Hugging Face.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
 <message><source>What does Waggle do?</source><translation>Co robi Waggle?</translation></message>
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
@@ -2217,6 +2212,7 @@
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
 <message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>To, co już pobrano, zostaje. Kontynuuj, gdy będzie połączenie.</translation></message>
+<message><source>What was downloaded is kept. Try again when you are online.</source><translation>To, co pobrano, zostaje. Spróbuj ponownie, gdy będziesz online.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Nie udało się odczytać informacji o peerach.</translation></message>
 <message><source>What was known of peers could not be read: whom you muted or blocked counts again.</source><translation>Nie udało się odczytać informacji o peerach: wyciszeni i zablokowani znów się liczą.</translation></message>
 <message><source>What was learned there gives answers that are no numbers.</source><translation>To, czego się tam nauczono, daje odpowiedzi, które nie są liczbami.</translation></message>
@@ -2232,10 +2228,10 @@
 <message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>To, czego model się nauczył, zostaje. Wybierz rój albo trenuj na razie samodzielnie.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>To, czego nauczył się Twój model, jest odczytywane i sprawdzane.</translation></message>
 <message><source>What your models learned</source><translation>Czego nauczyły się Twoje modele</translation></message>
-<message><source>When</source><translation>Kiedy</translation></message>
 <message><source>When another swarm suits your model better</source><translation>Gdy inny rój lepiej pasuje do Twojego modelu</translation></message>
 <message><source>When other programs want the processor too.</source><translation>Gdy inne programy też potrzebują procesora.</translation></message>
 <message><source>When something goes wrong</source><translation>Gdy coś pójdzie źle</translation></message>
+<message><source>When to train</source><translation>Kiedy trenować</translation></message>
 <message><source>When you log in</source><translation>Gdy się logujesz</translation></message>
 <message><source>When your model solves something for the first time</source><translation>Gdy Twój model rozwiąże coś po raz pierwszy</translation></message>
 <message><source>Where data costs money, if the system reports it.</source><translation>Gdy transfer kosztuje, jeśli system o tym informuje.</translation></message>
@@ -2263,7 +2259,6 @@
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
 <message><source>Why a test first</source><translation>Dlaczego najpierw test</translation></message>
-<message><source>Why is it slow?</source><translation>Dlaczego działa wolno?</translation></message>
 <message><source>Why it begins so low</source><translation>Dlaczego zaczyna tak nisko</translation></message>
 <message><source>Why it contributes or waits</source><translation>Dlaczego uczestniczy lub czeka</translation></message>
 <message><source>Why?</source><translation>Dlaczego?</translation></message>
@@ -2337,6 +2332,7 @@
 <message><source>You: %1 on average, %2 in this round</source><translation>Ty: średnio %1, w tej rundzie %2</translation></message>
 <message numerus="yes"><source>Your %n rounds of training can continue from their own saved weights, or you start over with the new version.</source><translation><numerusform>%n rundę Twojego treningu można kontynuować od jej zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rundy Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform><numerusform>%n rund Twojego treningu można kontynuować od ich zapisanych wag albo zacząć od nowa z nową wersją.</numerusform></translation></message>
 <message numerus="yes"><source>Your %n rounds of training cannot continue with the new version. Start over, or put the old files back.</source><translation><numerusform>%n runda Twojego treningu nie może być kontynuowana z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rundy Twojego treningu nie mogą być kontynuowane z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform><numerusform>%n rund Twojego treningu nie może być kontynuowanych z nową wersją. Zacznij od nowa albo przywróć stare pliki.</numerusform></translation></message>
+<message><source>Your Hugging Face token may not write to %1.</source><translation>Twój token Hugging Face nie może zapisywać w %1.</translation></message>
 <message><source>Your NVIDIA graphics card</source><translation>Twoja karta graficzna NVIDIA</translation></message>
 <message><source>Your answer</source><translation>Twoja odpowiedź</translation></message>
 <message><source>Your answer first, if you like</source><translation>Najpierw Twoja odpowiedź, jeśli chcesz</translation></message>
@@ -2346,6 +2342,7 @@
 <message><source>Your answer was not shared: it is too long, or has characters that do not travel.</source><translation>Twojej odpowiedzi nie udostępniono: jest za długa albo zawiera znaki, których nie można przesłać.</translation></message>
 <message><source>Your answers on Try it may teach other models. Everybody in the swarm can read them, labelled as human.</source><translation>Twoje odpowiedzi z „Wypróbuj” mogą uczyć inne modele. Każdy w roju może je czytać, z oznaczeniem, że są od człowieka.</translation></message>
 <message><source>Your computer stopped the training, probably because memory ran short.</source><translation>Twój komputer zatrzymał trening, prawdopodobnie z braku pamięci.</translation></message>
+<message><source>Your days as a table, newest first</source><translation>Twoje dni w tabeli, od najnowszego</translation></message>
 <message><source>Your disk is slow to answer right now.</source><translation>Twój dysk odpowiada teraz powoli.</translation></message>
 <message><source>Your engine runs on %1, which cannot see folders of this computer.</source><translation>Twój silnik działa na %1 i nie widzi folderów tego komputera.</translation></message>
 <message><source>Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.</source><translation>Twój silnik działa na %1. Tam `waggle swarm create --questions FILE` tworzy rój z pliku.</translation></message>
@@ -2358,6 +2355,7 @@
 <message><source>Your model answers a short exam every ten minutes at most, and others see and grade its answers.</source><translation>Twój model najwyżej co dziesięć minut zdaje krótki egzamin, a inni widzą i oceniają jego odpowiedzi.</translation></message>
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Twój model odpowiada teraz na pięć z nich; duży potrzebuje kilku minut. Nie musisz czekać.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Twój model odpowiada na małe zagadki, na każdą ośmioma sposobami; Waggle sprawdza, co jest poprawne.</translation></message>
+<message><source>Your model answers some questions, then learns from the answers.</source><translation>Twój model odpowiada na kilka pytań, a potem uczy się z odpowiedzi.</translation></message>
 <message><source>Your model did not try them.</source><translation>Twój model ich nie próbował.</translation></message>
 <message><source>Your model is %1</source><translation>Twój model: %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Twój model: %1, tylko na tym komputerze.</translation></message>
@@ -2499,6 +2497,8 @@
 <message><source>holds characters that no address has</source><translation>zawiera znaki, których nie ma żaden adres</translation></message>
 <message><source>holds characters that no link has</source><translation>zawiera znaki, których nie ma żaden link</translation></message>
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
+<message><source>how long a message to it and back takes</source><translation>ile trwa wiadomość tam i z powrotem</translation></message>
+<message><source>how right its answers were since you met, 0 to 1</source><translation>jak poprawne były jego odpowiedzi, odkąd się znacie, od 0 do 1</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
 <message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>
@@ -2516,6 +2516,8 @@
 <message><source>it claims more layers than it has tensors</source><translation>podaje więcej warstw, niż ma tensorów</translation></message>
 <message><source>it contains the byte 0</source><translation>zawiera bajt 0</translation></message>
 <message><source>it does not pay its own true answer in full</source><translation>nie przyznaje pełnej nagrody własnej poprawnej odpowiedzi</translation></message>
+<message><source>it ended with code %1</source><translation>zakończył się kodem %1</translation></message>
+<message><source>it ended with signal %1</source><translation>zakończył go sygnał %1</translation></message>
 <message><source>it has %1 cells, and the first line %2</source><translation>liczba komórek: %1, w pierwszym wierszu: %2</translation></message>
 <message><source>it has %1 columns, more than %2</source><translation>liczba kolumn: %1, dozwolone najwyżej: %2</translation></message>
 <message><source>it has a damaged vocabulary</source><translation>ma uszkodzony słownik</translation></message>
@@ -2551,6 +2553,7 @@
 <message><source>its disk cannot do that</source><translation>dysk na to nie pozwala</translation></message>
 <message><source>its disk is for reading only</source><translation>dysk jest tylko do odczytu</translation></message>
 <message><source>its disk is gone</source><translation>dysku już nie ma</translation></message>
+<message><source>its examples that your model learned from, of all that arrived</source><translation>jego przykłady, z których uczył się Twój model, ze wszystkich, które dotarły</translation></message>
 <message><source>its head has %1 outputs</source><translation>liczba wyjść głowicy: %1</translation></message>
 <message><source>its links lead in a circle</source><translation>dowiązania tworzą pętlę</translation></message>
 <message><source>its name is too long</source><translation>nazwa jest za długa</translation></message>
@@ -2596,6 +2599,7 @@
 <message><source>no answer</source><translation>brak odpowiedzi</translation></message>
 <message><source>no answer tag</source><translation>brak znacznika</translation></message>
 <message><source>no answer within %1 s of work</source><translation>brak odpowiedzi po %1 s pracy</translation></message>
+<message><source>no answer within %1 s, of which it worked for %2 s</source><translation>brak odpowiedzi po %1 s, w tym %2 s pracy</translation></message>
 <message><source>no column is named answer</source><translation>żadna kolumna nie nazywa się answer</translation></message>
 <message><source>no column is named question or prompt</source><translation>żadna kolumna nie nazywa się question ani prompt</translation></message>
 <message><source>no member of this private swarm</source><translation>nie jest członkiem tego prywatnego roju</translation></message>
@@ -2743,6 +2747,7 @@
 <message><source>wrong: %1</source><translation>źle: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
+<message><source>your examples that it fetched</source><translation>Twoje przykłady, które pobrał</translation></message>
 <message><source>your guess</source><translation>Twój typ</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>

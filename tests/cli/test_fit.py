@@ -73,7 +73,7 @@ def test_a_model_of_the_hub_that_lacks_a_weight_or_whose_words_cannot_be_read_do
     for name, says in (
         ("bees/half", "model.norm.weight is not there"),
         ("bees/bomb", "times as long"),
-        ("bees/none", "The hub has no"),
+        ("bees/none", "Hugging Face has no"),
     ):
         output, errors = fit(tmp_path, hub, name)
         assert output == ""

@@ -430,4 +430,4 @@ def test_goodbye_to_all_forgets_the_token_of_the_hub_with_the_usual_home(tmp_pat
     monkeypatch.setattr("waggle.core.hub_token.forget", tokens.clear)
     paths.Home(tmp_path / home).prepare()
     assert main.main(["goodbye", "--home", str(tmp_path / home), "--remove", "all"]) == 0
-    assert (not tokens, "token of the model hub from" in capsys.readouterr().out) == (forgotten, forgotten)
+    assert (not tokens, "Hugging Face token from" in capsys.readouterr().out) == (forgotten, forgotten)

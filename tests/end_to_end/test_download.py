@@ -69,7 +69,7 @@ def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model
         environment = {"HF_ENDPOINT": nowhere, system_folders.CACHE: str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", *CHOSEN, environment=environment)) as engine:
             unavailable = engine.wait(ModelUnavailable)
-            assert "The hub cannot be reached" in unavailable.reason
+            assert "Hugging Face cannot be reached" in unavailable.reason
             assert isinstance(engine.command(commands.ChooseModel), events.CommandDone)
             assert engine.wait(events.Ready, 120).model.startswith("Starter")
             assert engine.end() == 0

@@ -45,7 +45,7 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         start = len(engine.lines)
         engine.command(commands.ChooseModel, name="nobody/nothing")
         failed = engine.wait(ModelChoice, 120, lambda event: event.stage == "failed", start)
-        assert "The hub cannot be reached" in failed.title
+        assert "Hugging Face cannot be reached" in failed.title
         capsys.readouterr()
         assert main.main(["model", "cancel", "--home", str(tmp_path / "home")]) == 0
         assert capsys.readouterr().out == "No model is being downloaded.\n"

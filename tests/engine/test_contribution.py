@@ -67,7 +67,7 @@ async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(process, 
 @pytest.mark.parametrize(
     ("error", "undone"),
     [
-        (ModelMissing("The hub has lost a file of it."), ["model"]),
+        (ModelMissing("Hugging Face has lost a file of it."), ["model"]),
         (SwarmError("The port is taken."), ["swarm"]),
         (QuestionsTooLong("The questions are longer than what it reads."), ["swarm", "model"]),
     ],
@@ -123,7 +123,7 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(proce
 
     async def prepare(*_: object, **__: object) -> None:
         assert not backoffs[0]._timer.cancelled()
-        raise ModelMissing("The hub has lost a file of it.")
+        raise ModelMissing("Hugging Face has lost a file of it.")
 
     monkeypatch.setattr(contribution, "Lifecycle", Watched)
     monkeypatch.setattr(contribution, "prepare_node", prepare)

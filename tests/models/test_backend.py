@@ -141,8 +141,8 @@ def test_settings_of_a_stranger_choose_no_code(smollm3, tmp_path):
 @pytest.mark.parametrize(
     ("more", "refusal"),
     [
-        ({"model_type": "no such model"}, "does not know models of type no such model"),
-        ({"model_type": "t5"}, "does not know models of type t5"),
+        ({"model_type": "no such model"}, "cannot train models of the type no such model"),
+        ({"model_type": "t5"}, "cannot train models of the type t5"),
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised with GPTQ. Opening it needs gptqmodel"),
         ({"num_attention_heads": "many"}, "cannot be read"),
         ({"hidden_size": 10**9}, "cannot be read"),

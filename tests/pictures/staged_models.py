@@ -69,8 +69,8 @@ def _failed(name: str, title: Message, advice: Message) -> ModelChoice:
 
 AWAY = _failed(
     SMOLLM,
-    Message("The hub cannot be reached, and %1 is not complete on this computer.", SMOLLM),
-    Message("What was downloaded is kept. Start again when there is a connection."),
+    Message("Hugging Face cannot be reached, and %1 is not fully downloaded.", SMOLLM),
+    Message("What was downloaded is kept. Try again when you are online."),
 )
 GATED = _failed(
     GEMMA,
@@ -89,8 +89,8 @@ LARGE = _failed(
 )
 UNKNOWN = _failed(
     "somebody/odd",
-    Message("Waggle does not know models of type %1.", "odd"),
-    Message("It knows the language models of transformers. Choose another model."),
+    Message("Waggle cannot train models of the type %1.", "odd"),
+    Message("Choose another language model from Hugging Face."),
 )
 
 

@@ -40,7 +40,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "models": "list models here and suggested ones, search the hub, choose one to train, remove one",
     "model": "the same",
     "export": "write the trained model as a transformers folder, or push it to the hub",
-    "token": "store your token of the model hub in the keychain of this computer",
+    "token": "store your Hugging Face token in the keychain of this computer",
     "fit": "say whether a model can be trained on this computer, how, and how fast",
     "try": "let the model answer a question on which it never trained",
     "chat": "chat with the model of now and an earlier one",

@@ -28,7 +28,7 @@ ABOUT: dict[DataKind, str] = {
     "cuda": "what computes on an NVIDIA graphics card",
     "cache": "what experiments keep to be faster next time",
 }
-AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"
+AFTER = "The program goes as it came. A Hugging Face token, if you stored one, goes with `waggle token --forget`.\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +114,7 @@ def report(done: Iterable[Removal], *, forgotten: bool = False) -> str:
         lines.append(f"removed {removed.kind}: {removed.files} {_files(removed.files).rstrip()}, {_size(removed.size)}")
         lines += [f"  could not be removed: {each.path}: {each.reason}" for each in removed.spared]
     if forgotten:
-        lines.append("removed the token of the model hub from the keychain")
+        lines.append("removed the Hugging Face token from the keychain")
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
 
 

@@ -30,7 +30,7 @@ def store(token: str) -> None:
     from keyring.errors import KeyringError
 
     if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise TokenError("That is no token of the hub.", Message("Make one on %1.", TOKENS))
+        raise TokenError("That is not a Hugging Face token.", Message("Make one on %1.", TOKENS))
     try:
         keyring.set_password(SERVICE, USER, token)
     except KeyringError as error:

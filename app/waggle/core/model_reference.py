@@ -66,7 +66,9 @@ def _of_address(path: str) -> ModelSettings:
     if parts[:1] == ["models"]:
         parts = parts[1:]
     if len(parts) < 2 or parts[0] in NO_MODELS:
-        raise ModelError("This address of the hub is not of a model.", "Addresses of models look like huggingface.co/OWNER/NAME.")
+        raise ModelError(
+            "This Hugging Face address is not of a model.", "Addresses of models look like huggingface.co/OWNER/NAME."
+        )
     name, rest = "/".join(parts[:2]), parts[2:]
     if rest and rest[-1].lower().endswith(".gguf"):
         raise _gguf_error(rest[-1])
@@ -75,7 +77,9 @@ def _of_address(path: str) -> ModelSettings:
         raise ModelError("Waggle cannot open a proposed change of a model.", "Choose the model itself, or a commit of it.")
     whole = name if revision in ("", "main") else f"{name}@{revision}"
     if not NAME.fullmatch(whole):
-        raise ModelError("This address of the hub is not of a model.", "Addresses of models look like huggingface.co/OWNER/NAME.")
+        raise ModelError(
+            "This Hugging Face address is not of a model.", "Addresses of models look like huggingface.co/OWNER/NAME."
+        )
     return _of_name(whole)
 
 
@@ -104,5 +108,5 @@ def _path_of_url(url: str) -> str:
 def _gguf_error(file: str) -> ModelError:
     return ModelError(
         Message("Waggle does not download the GGUF file %1.", file),
-        "Download it and choose the file, or better the model that it was made from: its page on the hub names it.",
+        "Download it and choose the file, or better, choose the model it was made from: its page names it.",
     )

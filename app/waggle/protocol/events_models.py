@@ -28,8 +28,8 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A model of the hub that can be chosen. Numbers and texts are of strangers, except in Waggle's own suggestions.
 
     `weights` counts numbers, `bytes` those to download; 0: not known. `gated`: it needs an account of the hub. `fits`: None if
-    that is not known yet; `fit` says how, in one sentence. `good_at` is a sentence of Waggle's. `swarm`: the swarm to begin in
-    with it, where the default one suits it less.
+    that is not known yet; `fit` says how, in one sentence. `recommended`: it suits this computer best of the suggestions.
+    `good_at` is a sentence of Waggle's. `swarm`: the swarm to begin in with it, where the default one suits it less.
     """
 
     name: str  # owner/name
@@ -43,6 +43,7 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     quantised: bool = False
     fits: bool | None = None
     fit: Message = NOTHING
+    recommended: bool = False
     swarm: SwarmSuggestion | None = None
 
 

@@ -134,7 +134,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
         stalls.set()
         assert goes_on.wait(60)
         if is_away:
-            raise HubUnavailable("The hub cannot be reached.")
+            raise HubUnavailable("Hugging Face cannot be reached.")
         progress(100, 100)
 
     monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
@@ -251,7 +251,7 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     assert len(source.requests_for("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
     await asyncio.sleep(0)  # what was told soon is told
     assert [(warning.title, warning.advice) for warning in life.warnings] == [
-        ("The hub cannot be reached, and bees/tiny is not complete on this computer.", "It is tried again by itself.")
+        ("Hugging Face cannot be reached, and bees/tiny is not fully downloaded.", "It is tried again by itself.")
     ]
     publisher.close()
 
@@ -272,7 +272,7 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
         await asyncio.wait_for(life.task, 60)
     await asyncio.sleep(0)  # what was told soon is told
     assert [warning.reason for warning in life.warnings] == [
-        "The hub cannot be reached, and bees/tiny is not complete on this computer."
+        "Hugging Face cannot be reached, and bees/tiny is not fully downloaded."
     ]
     assert publisher.state.unavailable is None, "the download began"
     caplog.clear()  # the question is also on stderr
@@ -302,7 +302,7 @@ async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_h
         waiting = Life(publisher, patient=True)
         await asyncio.wait_for(waiting.warned.wait(), 60)
         await waiting.end()
-        with pytest.raises(ModelMissing, match="The hub cannot be reached"):
+        with pytest.raises(ModelMissing, match="Hugging Face cannot be reached"):
             await asyncio.wait_for(Life(publisher).task, 60)
     caplog.clear()  # the question is also on stderr
     publisher.close()

@@ -153,7 +153,7 @@ async def test_a_cancelled_download_costs_nothing_and_goes_on_where_it_was(engin
 
 @pytest.mark.parametrize(
     ("configuration", "title"),
-    [(BIG, "does not fit"), ({"model_type": "vit"}, "does not know models of type vit"), ({}, "model")],
+    [(BIG, "does not fit"), ({"model_type": "vit"}, "cannot train models of the type vit"), ({}, "model")],
 )
 async def test_what_cannot_be_trained_here_is_refused_before_its_weights_come(
     engine: Engine, hub: Hub, configuration: dict[str, object], title: str
@@ -179,7 +179,7 @@ async def test_weights_that_are_no_weights_are_noticed_before_the_present_model_
 
 async def test_a_hub_that_is_away_a_gated_model_and_one_that_is_not_there(engine: Engine, hub: Hub, monkeypatch) -> None:
     await engine.choose(name="bees/none")
-    assert "The hub has no model bees/none" in (await engine.until(ended)).title
+    assert "Hugging Face has no model bees/none" in (await engine.until(ended)).title
     engine.published.clear()
     hub.gated.add(NAME)
     await engine.choose(name=NAME)

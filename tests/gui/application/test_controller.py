@@ -508,7 +508,9 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Cont
     assert window.status._notice._content[0] == ""
 
 
-NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)
+NO_MODEL = events.Warned(
+    title="Hugging Face has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0
+)
 
 
 def tell(shell: Controller, *received: AnyEvent) -> None:
@@ -525,7 +527,7 @@ def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monke
     old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
     tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))
     tell(shell, NO_MODEL, replace(NO_MODEL, title="The clock is wrong.", advice=""))
-    assert messages == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
+    assert messages == ["Hugging Face has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
     tell(shell, events.PhaseChanged(phase="contributing", round=7, at=5001.0))
     assert len(messages) == 2, "it was said before"
 
@@ -536,11 +538,11 @@ def test_a_choice_of_a_model_that_fails_is_said_on_every_page_but_the_one_that_s
 ) -> None:
     messages: list[str] = []
     monkeypatch.setattr(shell.window.notices, "show", messages.append)
-    failed = ModelChoice(name="bees/tiny", stage="failed", title="The hub cannot be reached.", at=5000.0)
+    failed = ModelChoice(name="bees/tiny", stage="failed", title="Hugging Face cannot be reached.", at=5000.0)
     tell(shell, Snapshot(state=State(choice=replace(failed, at=1000.0)), at=4990.0))
     assert messages == [], "it failed long ago"
     tell(shell, failed)
-    assert messages == ["Waggle could not switch to tiny: The hub cannot be reached."]
+    assert messages == ["Waggle could not switch to tiny: Hugging Face cannot be reached."]
     shell.window.show_page("models")
     tell(shell, replace(failed, at=5001.0))
     assert len(messages) == 1

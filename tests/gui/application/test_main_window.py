@@ -119,10 +119,10 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     screenshot_when_still(window)
     hero, before = window.pages.of(HomePage).hero, window.pages.of(HomePage).hero.height()
     at = window._store.now()
-    window._store.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
+    window._store.take(events.Warned(title="Hugging Face has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
     window._store.flush()
     screenshot_when_still(window)
-    assert hero._warning.text() == "The hub has no model Qwen/Qwen2.5-0.5B."
+    assert hero._warning.text() == "Hugging Face has no model Qwen/Qwen2.5-0.5B."
     label = hero._warning_advice
     assert label.text().startswith("Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()

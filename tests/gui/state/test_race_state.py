@@ -88,7 +88,7 @@ def test_home_and_help_lead_to_the_race(window_told: Make) -> None:
     link.click()
     assert (window.page, window.pages.of(PlaygroundPage).race.isVisible()) == ("playground", True)
     window.show_page("help")
-    next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
+    next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "Watch the race").click()
     assert (window.page, window.pages.of(PlaygroundPage).race.isVisible()) == ("playground", True)
 
 

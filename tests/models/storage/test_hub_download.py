@@ -158,8 +158,8 @@ def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_
     hub.repositories[NAME]["config.json"] = json.dumps(config | {"model_type": "t5"}).encode()
     error = refused(hub, tmp_path)
     assert (error.title, error.advice) == (
-        "Waggle does not know models of type t5.",
-        "It knows the language models of transformers. Choose another model.",
+        "Waggle cannot train models of the type t5.",
+        "Choose another language model from Hugging Face.",
     )
     assert hub.requests_for("model.safetensors") == []
     assert not (tmp_path / "bees/.downloading-tiny").exists()
@@ -237,7 +237,7 @@ def test_what_is_no_name_is_refused_before_the_hub_is_asked(hub, tmp_path, name)
 
 
 def test_a_model_that_is_not_there_and_a_revision_that_is_not_there_are_told_apart(hub, tmp_path):
-    assert refused(hub, tmp_path, "bees/none").title == "The hub has no model bees/none."
+    assert refused(hub, tmp_path, "bees/none").title == "Hugging Face has no model bees/none."
     assert refused(hub, tmp_path, f"{NAME}@v9").title == "bees/tiny has no such revision."
 
 
@@ -259,7 +259,7 @@ def test_what_was_trained_is_downloaded_again_and_not_what_its_name_means_by_now
     remove(trained_folder)
     assert (get(hub, tmp_path) / "generation_config.json").read_bytes() == b"{}"
     gone = refused(hub, tmp_path / "other", commit="0" * 40)
-    assert gone.title == "The hub has bees/tiny no more as it was when its training here began."
+    assert gone.title == "Hugging Face no longer has bees/tiny as it was when its training here began."
 
 
 def test_a_model_with_a_licence_to_accept_says_how_and_comes_with_the_token(hub, tmp_path):
@@ -284,8 +284,8 @@ def test_the_token_is_not_told_where_the_model_is_free(hub, tmp_path):
 
 def test_a_private_model_comes_with_the_token_only(hub, tmp_path):
     hub.private.add(NAME)
-    assert refused(hub, tmp_path).title == "The hub has no model bees/tiny."
-    assert refused(hub, tmp_path, token=lambda: "hf_wrong").title == "The hub has no model bees/tiny."
+    assert refused(hub, tmp_path).title == "Hugging Face has no model bees/tiny."
+    assert refused(hub, tmp_path, token=lambda: "hf_wrong").title == "Hugging Face has no model bees/tiny."
     get(hub, tmp_path, token=lambda: TOKEN)
 
 
@@ -303,7 +303,10 @@ def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
 def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
     hub.trouble = status
     error = refused(hub, tmp_path)
-    assert (error.title, isinstance(error, HubUnavailable)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
+    assert (error.title, isinstance(error, HubUnavailable)) == (
+        f"Hugging Face answered {status} when asked for bees/tiny.",
+        passes,
+    )
 
 
 @pytest.mark.parametrize(("status", "words"), [(511, "log in first"), (407, "refused the connection: 407")])
@@ -323,7 +326,7 @@ def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_com
 @pytest.mark.parametrize("says", [b"<html>Log in</html>", b"[]", b"{}", b"1", b'{"id": "x/y", "siblings": [{}]}', b"\xff"])
 def test_a_network_that_answers_in_the_place_of_the_hub_is_named(hub, tmp_path, says):
     hub.says = says
-    assert refused(hub, tmp_path).title in ("What answered is not the hub.", "bees/tiny has its weights nowhere.")
+    assert refused(hub, tmp_path).title in ("What answered is not Hugging Face.", "bees/tiny has its weights nowhere.")
 
 
 def test_a_disk_that_takes_no_more_is_named_and_what_has_come_is_kept(hub, tmp_path):

@@ -85,7 +85,7 @@ def test_a_hub_that_is_away_or_in_trouble(hub, monkeypatch):
         search("tiny", endpoint=nowhere)
     for status, kind in ((503, HubUnavailable), (429, HubUnavailable), (400, ModelError)):
         hub.trouble = status
-        with pytest.raises(kind, match=f"The hub answered {status} to the search"):
+        with pytest.raises(kind, match=f"Hugging Face answered the search with {status}"):
             search("tiny", endpoint=hub.endpoint)
     hub.trouble = 511
     with pytest.raises(HubUnavailable, match="log in first"):
@@ -93,7 +93,7 @@ def test_a_hub_that_is_away_or_in_trouble(hub, monkeypatch):
     hub.trouble = 0
     for page in (b"<html>Please log in</html>", json.dumps({"error": "no"}).encode(), b'[{"name": 1}]', b"[3]"):
         hub.says = page
-        with pytest.raises(ModelError, match="What answered is not the hub"):
+        with pytest.raises(ModelError, match="What answered is not Hugging Face"):
             search("tiny", endpoint=hub.endpoint)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubUnavailable, match="cannot be reached"):

@@ -238,7 +238,7 @@ def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path
     with pytest.raises(ModelError, match="There is no model in"):
         TorchPolicy(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    with pytest.raises(ModelError, match="does not know models of type gpt2"):
+    with pytest.raises(ModelError, match="cannot train models of the type gpt2"):
         TorchPolicy(tmp_path)
 
 

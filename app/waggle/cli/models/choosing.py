@@ -67,4 +67,4 @@ def _progress(choice: ModelChoice) -> str:
         return "Checking it."
     if choice.stage == "converting":
         return f"Converting: {100 * choice.done // max(1, choice.total)}%"
-    return f"Downloading: {100 * choice.done // choice.total}%" if choice.total else "Asking the hub."
+    return f"Downloading: {100 * choice.done // choice.total}%" if choice.total else "Asking Hugging Face."

@@ -120,7 +120,7 @@ def _search(home: paths.Home, words: str, *, as_json: bool) -> int:
         offers = model_offers.of_hub(hub_search.search(words), None, model_offers.suggested(None, settings.Settings()))
     if as_json:
         return say_json(offers)
-    return say(*(map(offer_line, offers) if offers else ["The hub has no such model that Waggle can read."]))
+    return say(*(map(offer_line, offers) if offers else ["Hugging Face has no such model that Waggle can read."]))
 
 
 def _remove(home: paths.Home, name: str) -> int:

@@ -27,7 +27,7 @@ def _read_token() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().removeprefix("\ufeff").strip()
     try:
-        return getpass.getpass("Token of the hub (it is not shown): ").strip()
+        return getpass.getpass("Hugging Face token (it is not shown): ").strip()
     except EOFError:  # Ctrl+D does not end the line
         sys.stderr.write("\n")
         return ""

@@ -17,7 +17,9 @@ def suggested(machine: DeviceCapacity | None, chosen: Settings) -> tuple[ModelOf
     """Waggle's suggestions, smallest first; whether they fit once this computer has been measured."""
     if machine is None:
         return tuple(offer_of(model) for model in suggested_models())
-    return tuple(offer_of(model, verdict) for model, verdict in model_fit.suggestions(machine, chosen))
+    judged = model_fit.suggestions(machine, chosen)
+    best = model_fit.first_choice(judged)
+    return tuple(replace(offer_of(model, verdict), recommended=model is best) for model, verdict in judged)
 
 
 def offer_of(model: SuggestedModel, verdict: model_fit.FitVerdict | None = None) -> ModelOffer:

@@ -1,6 +1,6 @@
 """Tables: a model whose rows keep their identity, and the style of all table views."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
@@ -195,6 +195,16 @@ class WholeRows(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self._view.minimumSizeHint().width(), self._view.minimumHeight())
+
+
+def explained(column: str, tips: Mapping[str, str]) -> str:
+    """A column's name and, after a colon, what stands in it; both translated."""
+    return ": ".join(tr(words) for words in (column, tips.get(column, "")) if words)
+
+
+def table_legend(columns: Iterable[str], tips: Mapping[str, str]) -> str:
+    """What stands in these columns, in one line."""
+    return "  \u00b7  ".join(explained(column, tips) for column in columns)
 
 
 def style_table(view: QTableView, theme: Theme, row_height: int) -> QHeaderView:

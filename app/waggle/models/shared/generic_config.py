@@ -107,8 +107,8 @@ def transformers_config(folder: Path) -> Any:
     logging.disable_progress_bar()
     if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind not in CONFIG_MAPPING:
         raise ModelError(
-            Message("Waggle does not know models of type %1.", kind),
-            "It knows the language models of transformers. Choose another model.",
+            Message("Waggle cannot train models of the type %1.", kind),
+            "Choose another language model from Hugging Face.",
         )
     try:
         return CONFIG_MAPPING[kind].from_dict(_clean(table))

@@ -184,16 +184,16 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
             raise ExportError(cause.title, in_turn(REMEDY, cause.advice)) from error
         if error.response.status_code in (401, 403):
             raise ExportError(
-                Message("The hub does not let your token write to %1.", name),
+                Message("Your Hugging Face token may not write to %1.", name),
                 in_turn(REMEDY, Message("Make a token with write access to it, and store it with `waggle token`.")),
             ) from error
         raise ExportError(
-            Message("The hub answered %1.", error.response.status_code), in_turn(REMEDY, Message("Try again later."))
+            Message("Hugging Face answered %1.", error.response.status_code), in_turn(REMEDY, Message("Try again later."))
         ) from error
     except (httpx2.RequestError, OfflineModeIsEnabled) as error:
         if cause := connection_faults.cause_of(error):
             raise ExportError(cause.title, in_turn(REMEDY, cause.advice)) from error
-        raise ExportError("The hub cannot be reached.", REMEDY) from error
+        raise ExportError("Hugging Face cannot be reached.", REMEDY) from error
     except RuntimeError as error:  # hf_xet has no exception classes of its own
         raise ExportError(Message("The upload failed: %1.", error), in_turn(REMEDY, Message("Try again later."))) from error
     return str(page)

@@ -234,7 +234,7 @@ class _Download:
             if not self._commit:
                 raise
             raise ModelError(
-                Message("The hub has %1 no more as it was when its training here began.", self._model.repository),
+                Message("Hugging Face no longer has %1 as it was when its training here began.", self._model.repository),
                 "What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.",
             ) from error
         except HFValidationError:
@@ -246,7 +246,7 @@ class _Download:
             AttributeError,
         ) as error:  # no JSON, or another: a login page
             raise ModelError(
-                "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
+                "What answered is not Hugging Face.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
         paths.write_atomically(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
@@ -274,7 +274,7 @@ class _Download:
             self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
         raise ModelError(
             Message("%1 of %2 arrived damaged, twice.", file.name, self._model.repository),
-            "Something between the hub and this computer changes files. Try again from another network.",
+            "Something between Hugging Face and this computer changes files. Try again from another network.",
         )
 
     def _tell(self, others: int, here: int) -> None:
@@ -364,7 +364,7 @@ def _file_of(sibling: Any, repository: str) -> HubFile:
 
 def _require(value: T | None, repository: str) -> T:
     if value is None:
-        raise ModelError(Message("The hub does not say what %1 consists of.", repository), "Try again later.")
+        raise ModelError(Message("Hugging Face does not say what %1 consists of.", repository), "Try again later.")
     return value
 
 
@@ -433,32 +433,32 @@ def _in_words(repository: str) -> Iterator[None]:
         ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise ModelError(
-            Message("The hub has no model %1.", repository),
+            Message("Hugging Face has no model %1.", repository),
             "Check its name; for a private one, give Waggle a token with `waggle token`.",
         ) from error
     except errors.EntryNotFoundError as error:
-        raise ModelError(Message("The hub has lost a file of %1.", repository), "Choose another revision of it.") from error
+        raise ModelError(Message("Hugging Face has lost a file of %1.", repository), "Choose another revision of it.") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         if cause := connection_faults.cause_of(error):
-            raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
+            raise kind(cause.title, in_turn(cause.advice, Message("What was downloaded is kept."))) from error
         if status in (401, 403):
             raise ModelError(
-                Message("The hub refuses %1 to your token.", repository), "Store one that may read it with `waggle token`."
+                Message("Hugging Face refuses %1 to your token.", repository), "Store one that may read it with `waggle token`."
             ) from error
-        raise kind(Message("The hub answered %1 when asked for %2.", status, repository), "Try again later.") from error
+        raise kind(Message("Hugging Face answered %1 when asked for %2.", status, repository), "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         if cause := connection_faults.cause_of(error):
-            raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
+            raise kind(cause.title, in_turn(cause.advice, Message("What was downloaded is kept."))) from error
         raise kind(
-            Message("The hub cannot be reached, and %1 is not complete on this computer.", repository),
-            "What was downloaded is kept. Start again when there is a connection.",
+            Message("Hugging Face cannot be reached, and %1 is not fully downloaded.", repository),
+            "What was downloaded is kept. Try again when you are online.",
         ) from error
     except httpx2.RequestError as error:
         raise ModelError(
-            Message("The hub sends %1 in a form that cannot be read, or in circles.", repository),
+            Message("Hugging Face sends %1 in a form that cannot be read, or in circles.", repository),
             "Something on the way changes files. Try another network. What was downloaded is kept.",
         ) from error
     except OSError as error:

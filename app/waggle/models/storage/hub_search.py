@@ -71,14 +71,14 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         if cause := connection_faults.cause_of(error):
             raise kind(cause.title, cause.advice) from error
-        raise kind(Message("The hub answered %1 to the search.", status), "Try again later.") from error
+        raise kind(Message("Hugging Face answered the search with %1.", status), "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         if cause := connection_faults.cause_of(error):
             raise HubUnavailable(cause.title, cause.advice) from error
-        raise HubUnavailable("The hub cannot be reached.", "Check the connection, then search again.") from error
+        raise HubUnavailable("Hugging Face cannot be reached.", "Check the connection, then search again.") from error
     except (httpx2.RequestError, ValueError, KeyError, TypeError, AttributeError) as error:  # no JSON, or another: a login page
         raise ModelError(
-            "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
+            "What answered is not Hugging Face.", "Does this network ask you to log in first? Open a page in your browser."
         ) from error
 
 

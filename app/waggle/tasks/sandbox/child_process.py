@@ -132,7 +132,9 @@ class ChildProcess(Generic[Reply]):
             return TimeoutError(Message("no answer within %1 s of work", Figure(work)))
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
-            return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
+            return kind(
+                Message("no answer within %1 s, of which it worked for %2 s", Figure(seconds), Figure(max(0.0, worked), 1))
+            )
         limit = MEMORY_BYTES if self._memory_bytes is None else self._memory_bytes
         if resident_bytes(self.process.pid) > limit:
             return EOFError(Message("it took more than %1 GiB", Figure(limit / 2**30)))
@@ -146,8 +148,9 @@ class ChildProcess(Generic[Reply]):
             return EOFError("it closed its pipe")
         if code == TRIPPED:
             return TripwireTripped("its tripwire ended it")
-        kind = ChildKilled if code == -KILL else EOFError
-        return kind(f"it ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
+        if code < 0:
+            return (ChildKilled if code == -KILL else EOFError)(Message("it ended with signal %1", -code))
+        return EOFError(Message("it ended with code %1", code))
 
     def end(self) -> None:
         """Kill the child if it still runs, and close both pipes."""

@@ -247,7 +247,7 @@ def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_pa
         with pytest.raises(ExportError, match="does not let your token write to me/maths") as caught:
             export.push(tmp_path, "me/maths", "hf_read_only", hub.endpoint)
         assert "hf_read_only" not in str(caught.value)
-    with no_hub() as endpoint, pytest.raises(ExportError, match="The hub cannot be reached"):
+    with no_hub() as endpoint, pytest.raises(ExportError, match="Hugging Face cannot be reached"):
         export.push(tmp_path, "me/maths", TOKEN, endpoint)
 
 
@@ -267,7 +267,7 @@ def test_a_token_is_stored_read_and_forgotten(token_file, monkeypatch, capsys):
 def test_what_is_no_token_is_not_stored(token_file, monkeypatch, capsys, typed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert main.main(["token"]) == 1
-    assert "That is no token of the hub." in capsys.readouterr().err
+    assert "That is not a Hugging Face token." in capsys.readouterr().err
     assert not token_file.exists()
 
 
@@ -288,7 +288,7 @@ def test_whoever_ends_the_question_for_a_token_has_given_none():
                 output += more
     os.close(ours)
     assert prompt.returncode == 1
-    assert b"\nwaggle: That is no token of the hub." in output.replace(b"\r", b"")
+    assert b"\nwaggle: That is not a Hugging Face token." in output.replace(b"\r", b"")
     assert b"Traceback" not in output
 
 

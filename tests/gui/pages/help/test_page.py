@@ -42,9 +42,9 @@ def test_what_it_takes_is_said_of_this_computer(theme, qtbot):
     page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
-    assert page._slow.text() == "It takes only a part of the processor. You choose how much in Settings, under How much."
+    assert page._slow.text() == "It uses only part of the processor. Choose Quiet, Balanced or Full on Home."
     page.show_state(State(ready=ready(cores=2, threads=1)), 0.0)
-    assert page._slow.text() == "It takes 1 of 2 cores here. You choose how much in Settings, under How much."
+    assert page._slow.text() == "It uses 1 of 2 cores now. Choose Quiet, Balanced or Full on Home."
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
@@ -68,7 +68,7 @@ def test_the_words_that_are_no_daily_ones_are_explained_below_answers_and_checks
     labels = [label.text() for label in page.findChildren(QLabel)]
     places = [labels.index(title) for title in ("Was macht Waggle?", "Gibt es ein neueres Waggle?", "Was die Wörter bedeuten")]
     assert places == sorted(places)
-    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in labels
+    assert "<answer>…</answer>: Nur hierin sucht Waggle die Antwort." in labels
     assert len(WORDS) == 9
 
 

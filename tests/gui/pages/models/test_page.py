@@ -202,8 +202,8 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     answer(window, HubResults(words="nothing", models=()))
     assert page._hub._line.text().startswith("Hugging Face has no text model")
     page._field._act.click()
-    refuse(window, "The hub cannot be reached.", "Check the connection, then search again.", sent[-1].id)
-    assert page._field.message() == "The hub cannot be reached. Check the connection, then search again."
+    refuse(window, "Hugging Face cannot be reached.", "Check the connection, then search again.", sent[-1].id)
+    assert page._field.message() == "Hugging Face cannot be reached. Check the connection, then search again."
 
 
 def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(models: Models) -> None:
@@ -269,11 +269,14 @@ def test_a_download_that_the_start_waits_for_shows_how_far_it_is_too(models: Mod
 def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models) -> None:
     window, page, sent = models
     failed = ModelChoice(
-        name="bees/small", stage="failed", title="The hub has lost a file of bees/small.", advice="Choose another revision of it."
+        name="bees/small",
+        stage="failed",
+        title="Hugging Face has lost a file of bees/small.",
+        advice="Choose another revision of it.",
     )
     tell(window, failed)
     assert page._choice._title.words() == "Waggle could not switch to Small"
-    assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
+    assert page._choice._progress.text() == "Hugging Face has lost a file of bees/small. Choose another revision of it."
     assert page._choice._unchanged.text().startswith("You are still training")
     page._choice._retry.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
@@ -434,7 +437,17 @@ def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) ->
     assert lines["SmolLM3 3B"].property("tone") == "soft"
     assert lines["Qwen3 0.6B"].text() == "560+ answers an hour, 6.0 of 7.6 GB of memory"
     chips = {card.offer.title: card._chip.accessibleName() for card in cards}
-    assert (chips["Qwen3 0.6B"], chips["SmolLM2 135M"]) == ("Fits, saving memory", "Fits")
+    assert (chips["Qwen3 0.6B"], chips["LFM2.5 350M"]) == ("Fits, saving memory", "Fits")
+
+
+def test_the_model_that_suits_this_computer_best_stands_first_and_is_called_that(models: Models) -> None:
+    window, page, _ = models
+    second = replace(FRESH, suggested=tuple(replace(offer, recommended=offer is FRESH.suggested[1]) for offer in FRESH.suggested))
+    for listed, best in ((FRESH, "SmolLM2 135M"), (second, FRESH.suggested[1].title)):
+        tell(window, listed)
+        first, *others = page._suggested.cards
+        assert (first.offer.title, first._chip.accessibleName()) == (best, "Recommended here")
+        assert "Recommended here" not in [card._chip.accessibleName() for card in others]
 
 
 @pytest.fixture
@@ -490,7 +503,7 @@ def test_what_is_no_token_is_refused_and_not_stored(models: Models, keychain: Pa
     steps._token.setText("no token")
     steps._go.click()
     qtbot.waitUntil(steps._complaint.isVisible)
-    assert steps._complaint.text().startswith("That is no token of the hub.")
+    assert steps._complaint.text().startswith("That is not a Hugging Face token.")
     assert (keychain.exists(), sent[known:]) == (False, [])
 
 

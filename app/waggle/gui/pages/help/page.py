@@ -55,28 +55,34 @@ KEYS = (
 ANSWERS = (
     (
         later("What does Waggle do?"),
-        later("It trains a small language model on this computer. Peers do the same, and all learn from each other's answers."),
+        later(
+            "It trains a small language model on this computer: the model answers puzzles, and a program checks the answers."
+            " Peers do the same, and all learn from each other."
+        ),
     ),
     (later("What leaves my computer?"), SHARED),
     (
-        later("How do I invite somebody?"),
-        later("Press Invite on Peers or Swarms. Send the link, or let them scan the code."),
+        later("How do I invite someone?"),
+        later("Choose Invite someone on Peers or Swarms, then send the link or let them scan the code."),
     ),
-    (later("Why is it slow?"), later("It takes only a part of the processor. You choose how much in Settings, under How much.")),
+    (
+        later("Can it use more of my computer, or less?"),
+        later("It uses only part of the processor. Choose Quiet, Balanced or Full on Home."),
+    ),
 )
 WORDS = (
-    (later("Round"), later("The model answers some questions, then learns once from them.")),
-    (later("Example"), later("One question with all its answers, which is what is shared.")),
+    (later("Round"), later("Your model answers some questions, then learns from the answers.")),
+    (later("Example"), later("A question with a model's answers. Peers share these.")),
     (later("Peer"), later("Another computer that trains in your swarm.")),
     (later("Swarm"), later("Computers that train on the same questions and share their answers.")),
-    (later("Reward"), later("0 to 1: how right an answer was.")),
+    (later("Reward"), later("How right an answer is, from 0 to 1.")),
     (later("Specialty"), later("One kind of question, such as fractions.")),
-    (later("New questions"), later("Questions it never trains on: the honest test of what it has learned.")),
+    (later("New questions"), later("Questions that your model never trains on: the honest test of what it learned.")),
     (
         later("Answers not verified"),
-        later("Only one program knows the answers to these questions, so they could not be checked twice."),
+        later("Only one program knows these answers, so Waggle could not check them a second way."),
     ),
-    (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
+    (later("Answer tag"), later("<answer>…</answer>: Waggle looks for the answer only in here.")),
 )
 
 
@@ -97,22 +103,22 @@ class HelpQuestion:
 SELF_TEST = HelpQuestion(
     command=("selftest", "--stdio"),
     title=later("Does everything work here?"),
-    about=later("Plays three rounds alone with the model that comes with Waggle, in a folder that is thrown away."),
+    about=later("Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept."),
     act=later("Run the self-test"),
     icon="play",
-    busy=later("Playing. This takes about half a minute."),
-    answered=later("It works: three rounds were played here."),
-    failed=later("It failed; what was said stands below."),
+    busy=later("Testing. This takes about half a minute."),
+    answered=later("Everything works."),
+    failed=later("The test failed. Details are below."),
 )
 UPDATE = HelpQuestion(
     command=("update", "--stdio"),
     title=later("Is there a newer Waggle?"),
-    about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
+    about=later("Waggle looks only when you ask, and installs nothing by itself."),
     act=later("Check for updates"),
     icon="again",
-    busy=later("Asking."),
-    answered=later("This is the answer:"),
-    failed=later("There was no answer to believe:"),
+    busy=later("Checking."),
+    answered=later("Result:"),
+    failed=later("The check failed:"),
 )
 
 
@@ -314,9 +320,9 @@ class HelpPage(Page):
         self.set_compact(False)
 
     def _race(self) -> QWidget:
-        about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
+        about = text(self.theme, tr("Two small swarms train here, one sharing and one not. It takes about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
-        see = Button(self.theme, tr("See the race"), icon="play")
+        see = Button(self.theme, tr("Watch the race"), icon="play")
         see.clicked.connect(lambda: self.context.requests.page.emit("playground", "race"))
         return as_widget(row((column(text(self.theme, tr("Does sharing help?"), "heading"), about, gap=3), 1), see))
 
@@ -349,7 +355,7 @@ class HelpPage(Page):
         self._log.catch_up()
         self._log.names = replacement_names(state, self.context.engine.name)
         if cores := cores_in_use(state):
-            words = tr("It takes %1 here. You choose how much in Settings, under How much.")
+            words = tr("It uses %1 now. Choose Quiet, Balanced or Full on Home.")
             self._slow.setText(words.replace("%1", cores))
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)

@@ -167,6 +167,8 @@ class OfferCard(QFrame):
             self._chip.say(tr("In training"), "accent", "on")
         elif fits is None:
             self._chip.say(tr("Not checked"), "plain")
+        elif fits and offer.recommended:
+            self._chip.say(tr("Recommended here"), "accent", "check")
         else:
             self._chip.say(*_fit_chip(offer.fit, fits=fits))
         self._chip.setVisible(active or not failure)

@@ -27,7 +27,7 @@ class ModelField(QWidget):
         self._why_not = ""
         self.edit = QLineEdit()
         self.edit.setFont(theme.font("body"))
-        self.edit.setAccessibleName(tr("Search the hub, or name a model"))
+        self.edit.setAccessibleName(tr("Search Hugging Face, or name a model"))
         self.edit.setPlaceholderText(tr("Search, or paste a name, a huggingface.co address, a folder or a GGUF file"))
         self.edit.setMaxLength(LONGEST)
         self.edit.setFixedHeight(theme.size["control"])

@@ -15,7 +15,7 @@ TOO_LARGE = "This model does not fit: it needs at least %1 GB of memory, and Wag
 LEAN = "All weights are trained with little memory"
 ADAPTERS = ("Adapters (LoRA) are trained", "Adapters (LoRA) are trained over layers in 4 bits")
 NEEDS_LICENCE = "%1 is given only to those who accepted its licence."
-REFUSED = "The hub refuses %1 to your token."
+REFUSED = "Hugging Face refuses %1 to your token."
 UNCHECKED = later("Waggle checks first whether it fits")
 BILLION, MILLION = 1_000_000_000, 1_000_000
 

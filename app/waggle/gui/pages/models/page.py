@@ -256,6 +256,7 @@ class ModelsPage(Page):
         suggested = [offer for offer in (state.models.suggested if state.models else ()) if offer.name not in here]
         too_large = [offer for offer in suggested if offer.fits is False]
         suggested = [offer for offer in suggested if offer.fits is not False]
+        suggested.sort(key=lambda offer: not offer.recommended)
         self._suggested.show_offers(tr(SUGGESTED), tr(ABOUT_SUGGESTED), suggested)
         self._suggested.setVisible(bool(suggested))
         self._too_large.show_offers(tr(TOO_LARGE), "", too_large)

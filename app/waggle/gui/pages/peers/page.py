@@ -36,6 +36,7 @@ ALONE = 820  # pixels before text scaling: the width of the card where nobody is
 HIGHEST, FLATTEST = 360, 4  # pixels of height, and parts of its width: no higher is the picture of few peers
 LARGE = 400  # pixels of height: a picture that is at least as high may stand above the table in a wide window, too
 BESIDE = 80  # pixels: the margins of page and card
+MEANINGS_EDGE = 12  # pixels before what the columns mean: the margin of a cell
 TABLE_EDGES = (6, 2, 6, 8)  # pixels: the margins of the table in its card
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
@@ -222,7 +223,10 @@ class PeersPage(Page):
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
         self._rows = WholeRows(self._view)
-        self._table = frame("card", column((self._rows, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=TABLE_EDGES))
+        self._meanings = ElidedLabel(theme, "", "caption", "text_faint")  # of the columns; a chosen peer's details take its place
+        self._view.legend_changed.connect(self._meanings.say)
+        below = column(row(MEANINGS_EDGE, (self._meanings, 1), gap=0), self._strip, margins=(2, 0, 2, 0))
+        self._table = frame("card", column((self._rows, 1), below, margins=TABLE_EDGES))
         self._page_head = page_header(theme, tr("Peers"), self._line, self._search, self._invite)
         self._box = column((in_the_middle(self._band), 2), (self._table, 3))
         self._above = QSpacerItem(0, 0)
@@ -283,8 +287,9 @@ class PeersPage(Page):
     def _table_height(self) -> int:
         """Pixels of height in which all peers are in sight."""
         edges = TABLE_EDGES[1] + TABLE_EDGES[3] + 2
-        chosen = 0 if self._strip.isHidden() else self._strip.sizeHint().height() + 8
-        return self._rows.height_of(max(2, len(self._state.peers))) + edges + chosen
+        below = self._meanings if self._strip.isHidden() else self._strip
+        room = 0 if below.isHidden() else below.sizeHint().height() + 8
+        return self._rows.height_of(max(2, len(self._state.peers))) + edges + room
 
     def _fold_wide(self) -> None:
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom)
@@ -360,4 +365,5 @@ class PeersPage(Page):
         self._chosen = identity
         self._picture.mark(identity)
         self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
+        self._meanings.setVisible(self._strip.isHidden() and not self.compact)
         self._fold()

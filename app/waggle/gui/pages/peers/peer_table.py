@@ -20,17 +20,18 @@ from waggle.gui.charts.painted.swarm_graph_layout import is_faded
 from waggle.gui.i18n.formatting import decimal, figure, later, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
-from waggle.gui.widgets.table import SortableHead, style_table
+from waggle.gui.widgets.table import SortableHead, explained, style_table, table_legend
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Seen")
 TIPS = {
-    "You used": later("Examples of this peer from which your model learned, of all that arrived"),
-    "You gave": later("Examples of yours that this peer fetched"),
-    "Mean reward": later("How right the answers of its model were, all since you met: 0 is never, 1 always"),
-    "Delay": later("How long a message to it and back takes"),
+    "You used": later("its examples that your model learned from, of all that arrived"),
+    "You gave": later("your examples that it fetched"),
+    "Mean reward": later("how right its answers were since you met, 0 to 1"),
+    "Delay": later("how long a message to it and back takes"),
 }
+EXPLAINED = ("You used", "You gave", "Mean reward")  # below the table, too
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
 CONNECTION_COLUMN, STANDING_COLUMN = COLUMNS.index("Connection"), COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
@@ -190,8 +191,7 @@ class PeerTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.ToolTipRole:
-            title = COLUMNS[section]
-            return tooltip_text(": ".join(tr(words) for words in (title, TIPS.get(title, "")) if words))
+            return tooltip_text(explained(COLUMNS[section], TIPS))
         if role == Qt.ItemDataRole.FontRole:
             return self._theme.font("caption")
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -286,6 +286,7 @@ class PeerTableView(QTableView):
     """
 
     chosen = Signal(str)  # a peer's id; empty: none
+    legend_changed = Signal(str)
 
     def __init__(self, theme: Theme, model: PeerTableModel) -> None:
         super().__init__()
@@ -345,6 +346,8 @@ class PeerTableView(QTableView):
         spare = max(0, int(room - NAME_PARTS * self._name_room)) // len(self._widths)
         for column, width in enumerate(self._widths[1:], 1):
             self.setColumnWidth(column, width + spare)
+        in_sight = [name for name in EXPLAINED if not self.isColumnHidden(COLUMNS.index(name))]
+        self.legend_changed.emit(table_legend(in_sight, TIPS))
         rows = self.selectionModel().selectedRows()
         place = self.visualRect(rows[0]) if rows else QRect()
         super().resizeEvent(event)

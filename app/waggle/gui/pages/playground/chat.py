@@ -291,7 +291,8 @@ class ChatView(QWidget):
         self._moments.setAccessibleName(compared)
         self._moments.setEnabled(not why_not and not fixed)
         self._moments.setToolTip(why_not or fixed)
-        self._clear.setEnabled(bool(state.talk) and not why_not)
+        self._clear.setVisible(bool(state.talk))
+        self._clear.setEnabled(not why_not)
         self._tally.say(guesses_summary([box.guess for box in self._boxes if box.guess is not None]))
         if self._is_full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))

@@ -13,7 +13,7 @@ from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, lat
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.scroll_anchor import ScrollAnchor
-from waggle.gui.widgets.table import Index, RowsModel, style_table
+from waggle.gui.widgets.table import Index, RowsModel, explained, style_table, table_legend
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.figures.rounds_csv import score_places
 from waggle.protocol.state import State
@@ -31,7 +31,6 @@ DROPPED = ("Loss", "Time (s)", "Own examples", "From peers", "Finished")  # hidd
 FIXED = {"Round": 64, "Finished": 120}  # pixels; the other columns share the rest
 TESTED = COLUMNS.index("Test score")
 EDGES = 32  # pixels beside the text of a column's head
-APART = "  ·  "  # between two explanations
 
 
 class Row(NamedTuple):
@@ -90,13 +89,8 @@ class RoundTableModel(RowsModel[Row]):
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip_text(explained(COLUMNS[section]))
+            return tooltip_text(explained(COLUMNS[section], TIPS))
         return super().headerData(section, orientation, role)
-
-
-def explained(column: str) -> str:
-    """A column and what stands in it."""
-    return ": ".join(tr(words) for words in (column, TIPS.get(column, "")) if words)
 
 
 class RoundTableView(QTableView):
@@ -133,5 +127,6 @@ class RoundTableView(QTableView):
             self.setColumnHidden(place, drops)
             if drops:
                 visible_columns.discard(place)
-        self.legend_changed.emit(APART.join(explained(name) for name in EXPLAINED if COLUMNS.index(name) in visible_columns))
+        in_sight = [name for name in EXPLAINED if COLUMNS.index(name) in visible_columns]
+        self.legend_changed.emit(table_legend(in_sight, TIPS))
         super().resizeEvent(event)

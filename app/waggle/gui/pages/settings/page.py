@@ -73,7 +73,9 @@ class SettingsPage(Page):
         self.set_compact(False)
 
     def _make_profile_card(self) -> QFrame:
-        about = text(self.theme, tr("Sets the processors below and the conditions under When."), "small", "soft", wrap=True)
+        about = text(
+            self.theme, tr("Sets the processors below and the conditions under When to train."), "small", "soft", wrap=True
+        )
         self._unknown = text(self.theme, "", "small", "faint")
         words = column(text(self.theme, tr("Profile"), "heading"), about, gap=2)
         return card(row((words, 1), self._unknown, self.profile))
@@ -87,7 +89,7 @@ class SettingsPage(Page):
                 above.append(
                     (
                         self._profile_card,
-                        f"{tr('Profile')} {tr('Sets the processors below and the conditions under When.')}".lower(),
+                        f"{tr('Profile')} {tr('Sets the processors below and the conditions under When to train.')}".lower(),
                     )
                 )
             elif section is NETWORK:

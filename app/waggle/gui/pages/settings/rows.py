@@ -102,14 +102,14 @@ LEARNING_RATES = (1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 5e-4)
 MAC = sys.platform == "darwin"  # it has a menu bar in place of a tray, and always has it
 MOTION, UNSAID = "window.less_motion", later("System default (off)")
 
-WHEN = Section("when", later("When"), (
+WHEN = Section("when", later("When to train"), (
     Group(later("Power and heat"), (
         Setting("when.only_on_power", later("Pause on battery"), later("Until it is plugged in."), Toggle()),
         Setting("when.below_celsius", later("Pause when the processor is hot"),
             later("Pauses above this temperature."),
             Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
             at_zero=None),
-        Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
+        Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once it has used this much (estimated)."),
             Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False)),
     )),
     Group(later("Other programs and networks"), (
@@ -132,7 +132,7 @@ WHEN = Section("when", later("When"), (
             far=later("The hours are those of the other computer.")),
     )),
 ))  # fmt: skip
-HOW_MUCH = Section("how_much", later("How much"), (
+HOW_MUCH = Section("how_much", later("Use of this computer"), (
     Group(later("Processors"), (
         Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
             Range(minimum=0, maximum=1024, zero=later("A quarter of them, at least 1"))),

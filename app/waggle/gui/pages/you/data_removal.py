@@ -33,7 +33,7 @@ NOTES: dict[DataKind, str] = {
     "record": later("What the engine told, for replays and for reports."),
     "swarms": later("Swarms you know, the keys of private ones, and what you think of peers."),
     "log": later("What was logged, for somebody who helps."),
-    "models": later("From the model hub, for every home of yours."),
+    "models": later("From Hugging Face, for every home of yours."),
     "cuda": later("What computes on your NVIDIA graphics card."),
     "cache": later("What experiments keep to be faster next time."),
 }
@@ -219,7 +219,7 @@ class RemovalScreen(QWidget):
         self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
                         else tr("Goodbye, and thank you"))  # fmt: skip
         identity_note = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
-        token = tr("A token of the model hub, if you stored one, goes with `waggle token --forget`.")
+        token = tr("A Hugging Face token, if you stored one, goes with `waggle token --forget`.")
         self._end(self._title.words(), f"{identity_note} {token}".strip())
 
     def _add(self, icon: str, tone: str, words: QWidget) -> None:

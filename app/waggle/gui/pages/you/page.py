@@ -8,7 +8,7 @@ from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QSizePolicy, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
-from waggle.gui.charts.painted.heat_map import HeatMap
+from waggle.gui.charts.painted.heat_map import HeatMap, is_recent
 from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
@@ -41,7 +41,8 @@ from waggle.protocol.state import State
 
 MOST_AHAS = 12
 SPECIALTY = 160  # pixels at a text size of 100%: a specialty this wide is not cut
-COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
+COLUMNS = ("Day", "Answers", "Right", "Rounds", "From peers", "Time")
+MEASURED_ROWS = 50  # of the table, for the widths of its columns
 OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 
@@ -60,6 +61,7 @@ class YouPage(Page):
         self._state, self._home, self._leaving = State(), home, False
         self._act: IdentityAction = "backup"  # the last action on the identity
         self._due, self._days = QuerySchedule(), totals(self._state)
+        self._today = engine_date(self._state, 0.0)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._share = Button(theme, tr("Save a picture to share"), icon="share")
@@ -125,10 +127,11 @@ class YouPage(Page):
         if state.days is None:  # a card of the rounds that this window has seen would say less than this page does in a moment
             self._share.setEnabled(False)
         self._show_figures()
-        today = engine_date(state, now)
-        self._map.show_days(self._days.days, today)
-        self._energy.show_state(state, today.isoformat())
+        self._today = engine_date(state, now)
+        self._map.show_days(self._days.days, self._today)
+        self._energy.show_state(state, self._today.isoformat())
         self._rows.show_rows(self._days.days[::-1])
+        self._show_period()
         self._show_ahas(state.ahas)
 
     def show_overview(self) -> None:
@@ -211,24 +214,31 @@ class YouPage(Page):
 
     def _calendar_card(self) -> QWidget:
         theme = self.theme
-        self._map = HeatMap(theme)
+        self._map, self._period = HeatMap(theme), text(theme, "", "heading")
         self._day = ElidedLabel(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
         self._map.read.connect(self._day.say)
         self._as_table = Button(theme, tr("Show as table"), "view", "table", small=True)
         self._as_table.setCheckable(True)
         self._rows = RowsModel(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
-        table = _table(theme, self._rows)
-        stack = QStackedWidget()
-        calendar = as_widget(column(self._map, self._day, None, gap=6))
-        stack.addWidget(calendar)
-        stack.addWidget(table)
-        table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)  # it has the height of the calendar
-        self._as_table.toggled.connect(lambda on: stack.setCurrentIndex(int(on)))
-        self._as_table.toggled.connect(
-            lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
-        )
-        head = row((text(theme, tr("The last year"), "heading"), 1), self._as_table)
-        return frame("card", column(head, stack, gap=6, margins=(20, 12, 20, 12)))
+        self._table = _table(theme, self._rows)
+        self._table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)  # it has the height of the calendar
+        self._calendar = as_widget(column(self._map, self._day, None, gap=6))
+        self._as_table.toggled.connect(lambda _on: self._show_period())
+        head = row((self._period, 1), self._as_table)
+        body = row((self._calendar, 1), (self._table, 1), gap=28)
+        return frame("card", column(head, body, gap=6, margins=(20, 12, 20, 12)))
+
+    def _show_period(self) -> None:
+        """Show a quarter as calendar and table side by side, and a year as one of both, which needs the whole width."""
+        recent = is_recent(self._days.days, self._today)
+        as_table = self._as_table.isChecked() and not recent
+        self._period.setText(tr("Recent weeks") if recent else tr("The last year"))
+        self._as_table.say(tr("Show as calendar") if as_table else tr("Show as table"), "table")
+        self._as_table.setVisible(not recent)
+        self._calendar.setMaximumWidth(self._map.maximumWidth())
+        self._table.setMinimumHeight(self._calendar.sizeHint().height())
+        self._calendar.setVisible(not as_table)
+        self._table.setVisible(as_table or recent)
 
     def _aha_card(self) -> QWidget:
         head = row(Icon(self.theme, "on", "accent_line", 18), (text(self.theme, tr("First right answers"), "heading"), 1))
@@ -298,8 +308,10 @@ class YouPage(Page):
 def _table(theme: Theme, model: RowsModel[Day]) -> QTableView:
     view = QTableView()
     view.setModel(model)
-    view.setAccessibleName(tr("The last year as a table, newest day first"))
+    view.setAccessibleName(tr("Your days as a table, newest first"))
     head = style_table(view, theme, theme.px(28))
-    head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    head.setResizeContentsPrecision(MEASURED_ROWS)
+    head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
     ScrollAnchor(view)
     return view

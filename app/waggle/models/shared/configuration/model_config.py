@@ -173,7 +173,7 @@ def read(folder: Path) -> ModelConfig:
     raw = table_of(folder)
     if raw.get("model_type") not in ARCHITECTURES:
         raise NotOnFastPathError(
-            Message("Waggle does not know models of type %1.", raw.get("model_type")),
+            Message("Waggle cannot train models of the type %1.", raw.get("model_type")),
             Message("It knows %1.", ", ".join(ARCHITECTURES)),
         )
     try:

@@ -111,8 +111,8 @@ def known_table(folder: Path) -> dict[str, Any]:
         quantised.require_plain(folder, table)
     if not mlx_lm_modules.is_known(kind):
         raise NotInMlxLmError(
-            Message("Waggle does not know models of type %1 on this computer.", kind),
-            "It knows the language models of mlx-lm. Choose another model.",
+            Message("Waggle cannot train models of the type %1 on this computer.", kind),
+            "Choose another language model that mlx-lm can open.",
         )
     if problem := _unbounded(table):
         raise ModelError(Message("The model in %1 cannot be read: %2.", folder, problem), "Copy or download it again.")
