@@ -97,6 +97,7 @@
 <message><source>%1 is too long for a run.</source><translation>%1 ist zu lang für einen Lauf.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Stattdessen wird %1 trainiert.</translation></message>
 <message><source>%1 judged</source><translation>%1 bewertet</translation></message>
+<message><source>%1 keeps training until the new model is ready.</source><translation>%1 trainiert weiter, bis das neue Modell bereit ist.</translation></message>
 <message><source>%1 million parameters</source><translation>%1 Mio. Parameter</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>vor %1 min</translation></message>
@@ -372,8 +373,9 @@
 <message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
 <message><source>Answers, checks and the log</source><translation>Antworten, Prüfungen und das Protokoll</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Jeder Text kann das Schlusstoken des Modells in %1 enthalten.</translation></message>
+<message><source>Any time.</source><translation>Jederzeit.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
-<message><source>Appearance and start</source><translation>Aussehen und Start</translation></message>
+<message><source>Appearance and startup</source><translation>Aussehen und Start</translation></message>
 <message><source>Apr</source><translation>Apr</translation></message>
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
@@ -444,18 +446,19 @@
 <message><source>Calendar</source><translation>Kalender</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalender des letzten Jahres; Pfeiltasten lesen ihn Tag für Tag</translation></message>
 <message><source>Can it use more of my computer, or less?</source><translation>Kann es mehr oder weniger von meinem Computer nutzen?</translation></message>
+<message><source>Can't tell</source><translation>Weiß nicht</translation></message>
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
 <message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
-<message><source>Cannot tell</source><translation>Weiß nicht</translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
 <message><source>Change the limit</source><translation>Grenze ändern</translation></message>
 <message><source>Change them on the page Settings.</source><translation>Ändere sie auf der Seite Optionen.</translation></message>
-<message><source>Changes apply at once</source><translation>Änderungen gelten sofort</translation></message>
+<message><source>Changes take effect immediately</source><translation>Änderungen gelten sofort</translation></message>
 <message><source>Charts</source><translation>Diagramme</translation></message>
+<message><source>Charts appear after the first round</source><translation>Diagramme erscheinen nach der ersten Runde</translation></message>
 <message><source>Charts: go to the next point; with Shift, move the view</source><translation>Diagramme: zum nächsten Punkt; mit Umschalt den Ausschnitt verschieben</translation></message>
 <message><source>Charts: zoom in or out, or show the whole run</source><translation>Diagramme: vergrößern, verkleinern oder den ganzen Lauf zeigen</translation></message>
 <message><source>Chat</source><translation>Gespräch</translation></message>
@@ -474,6 +477,7 @@
 <message><source>Check the internet connection, or ask for another gateway.</source><translation>Prüfe die Internetverbindung, oder bitte um ein anderes Gateway.</translation></message>
 <message><source>Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.</source><translation>Prüfe die Uhr dieses Computers. Ein Netzwerk, das in Verbindungen hineinsieht, braucht sein Zertifikat in SSL_CERT_FILE.</translation></message>
 <message><source>Check who owns it.</source><translation>Prüfe, wem sie gehört.</translation></message>
+<message><source>Checked by one program only: there is no second way to check these answers.</source><translation>Nur von einem Programm geprüft: Es gibt keinen zweiten Weg, diese Antworten zu prüfen.</translation></message>
 <message><source>Checking %1</source><translation>%1 wird geprüft</translation></message>
 <message><source>Checking.</source><translation>Wird geprüft.</translation></message>
 <message><source>Checkpoints, their journal, and the album of earlier moments.</source><translation>Stände, ihr Journal und das Album früherer Momente.</translation></message>
@@ -524,12 +528,12 @@
 <message><source>Choose the model in MLX's 4-bit form, or set model.training to lora.</source><translation>Wähle das Modell in der 4-Bit-Form von MLX, oder setze model.training auf lora.</translation></message>
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wähle das Modell selbst oder einen Commit davon.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wähle das Modell, aus dem es gemacht ist.</translation></message>
+<message><source>Choose the model that this computer trains</source><translation>Wähle das Modell, das dieser Computer trainiert</translation></message>
 <message><source>Chosen hours</source><translation>Gewählte Stunden</translation></message>
 <message><source>Clear</source><translation>Leeren</translation></message>
 <message><source>Clear the search</source><translation>Suche leeren</translation></message>
 <message><source>Clear this conversation to compare with another moment.</source><translation>Leere dieses Gespräch, um mit einem anderen Moment zu vergleichen.</translation></message>
 <message><source>Clever Wren</source><translation>Clever Wren</translation></message>
-<message><source>Clock</source><translation>Uhrzeit</translation></message>
 <message><source>Close Waggle</source><translation>Waggle schließen</translation></message>
 <message><source>Close every double quote; write one within a text as "".</source><translation>Schließe jedes doppelte Anführungszeichen; in einem Text schreibe es als "".</translation></message>
 <message><source>Close it and open it again, so that all parts fit together. What your model has learned is saved.</source><translation>Schließe es und öffne es neu, damit alle Teile zusammenpassen. Was dein Modell gelernt hat, ist gespeichert.</translation></message>
@@ -603,6 +607,7 @@
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
 <message><source>Dashed: the examples that peers offer.</source><translation>Gestrichelt: die Beispiele, die Peers anbieten.</translation></message>
+<message><source>Date</source><translation>Datum</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
@@ -659,7 +664,6 @@
 <message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
 <message><source>Easy questions: %1</source><translation>Leichte Fragen: %1</translation></message>
-<message><source>Elapsed</source><translation>Dauer</translation></message>
 <message><source>Empty</source><translation>Leer</translation></message>
 <message><source>End that process, then start again.</source><translation>Beende diesen Prozess, dann starte neu.</translation></message>
 <message><source>Ended</source><translation>Beendet</translation></message>
@@ -720,12 +724,14 @@
 <message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
 <message><source>First steps</source><translation>First steps</translation></message>
 <message><source>First steps, suited to %1</source><translation>First steps, passend zu %1</translation></message>
+<message><source>First, a test to see where your model starts.</source><translation>Zuerst ein Test, der zeigt, wo dein Modell anfängt.</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits as an adapter</source><translation>Passt als Adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Passt, spart Speicher</translation></message>
 <message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde oder mehr, %2 von %3 GB Arbeitsspeicher.</translation></message>
-<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Fachgebiete. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
+<message><source>Five easier kinds of question. Anyone may join; you train alone until someone does.</source><translation>Fünf leichtere Arten von Fragen. Offen für alle; du trainierst allein, bis jemand dazukommt.</translation></message>
+<message><source>Follows answer formats well, so it learns quickly.</source><translation>Hält sich gut an Antwortformen und lernt deshalb schnell.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
 <message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For computers with more memory</source><translation>Für Computer mit mehr Arbeitsspeicher</translation></message>
@@ -747,13 +753,11 @@
 <message><source>Form of the question</source><translation>Form der Frage</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Vier Wörter, die niemand errät, sind gut.</translation></message>
 <message><source>Fractions</source><translation>Brüche</translation></message>
-<message><source>Freeze</source><translation>Einfrieren</translation></message>
 <message><source>Fri</source><translation>Fr</translation></message>
 <message><source>Friday</source><translation>Freitag</translation></message>
 <message><source>From Hugging Face, for every home of yours.</source><translation>Von Hugging Face, für jeden deiner Waggle-Ordner.</translation></message>
 <message><source>From peers</source><translation>Von Peers</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Aus deiner eigenen Datei. Alle im Schwarm bekommen sie; Waggle hat ihre Fragen und Antworten nicht geprüft.</translation></message>
-<message><source>Frozen</source><translation>Eingefroren</translation></message>
 <message><source>Full</source><translation>Voll</translation></message>
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>GGUF-Dateien brauchen das Paket gguf, das nicht installiert ist.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF hat keinen Namen für %1.</translation></message>
@@ -764,6 +768,7 @@
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Geometry</source><translation>Geometrie</translation></message>
+<message><source>Get a token</source><translation>Token holen</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
 <message><source>Getting ready</source><translation>Vorbereitung</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Gib ihm einen Namen und wähle mindestens ein Fachgebiet oder füge eigene Fragen hinzu.</translation></message>
@@ -795,7 +800,6 @@
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
-<message><source>Hours of the week</source><translation>Stunden der Woche</translation></message>
 <message><source>How computers find each other</source><translation>Wie Computer einander finden</translation></message>
 <message><source>How do I invite someone?</source><translation>Wie lade ich jemanden ein?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Wie genau gerechnet wird. Eine geringere kann schneller sein.</translation></message>
@@ -810,6 +814,7 @@
 <message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How right an answer is, from 0 to 1.</source><translation>Wie richtig eine Antwort ist, von 0 bis 1.</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Wie richtige und falsche Antworten das Modell ändern.</translation></message>
+<message><source>How right its answers are in training</source><translation>Wie richtig seine Antworten im Training sind</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
 <message><source>Hugging Face answered %1 when asked for %2.</source><translation>Hugging Face antwortete mit %1 auf die Frage nach %2.</translation></message>
@@ -820,7 +825,6 @@
 <message><source>Hugging Face does not say what %1 consists of.</source><translation>Hugging Face sagt nicht, woraus %1 besteht.</translation></message>
 <message><source>Hugging Face has lost a file of %1.</source><translation>Hugging Face hat eine Datei von %1 verloren.</translation></message>
 <message><source>Hugging Face has no model %1.</source><translation>Hugging Face hat kein Modell %1.</translation></message>
-<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Bei Hugging Face gibt es kein Textmodell mit so einem Namen, dessen Gewichte Waggle lesen kann.</translation></message>
 <message><source>Hugging Face no longer has %1 as it was when its training here began.</source><translation>Hugging Face hat %1 nicht mehr so, wie es war, als sein Training hier begann.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face verweigert deinem Token %1</translation></message>
 <message><source>Hugging Face refuses %1 to your token.</source><translation>Hugging Face verweigert deinem Token %1.</translation></message>
@@ -844,6 +848,7 @@
 <message><source>In this window</source><translation>In diesem Fenster</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite Du zeigt dann die Kosten.</translation></message>
+<message><source>Incompatible</source><translation>Passt nicht</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -861,7 +866,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Gibt es ein neueres Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Isomorphe Zeichenketten</translation></message>
 <message><source>It %1.</source><translation>%1.</translation></message>
-<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Es kann schon Sprache. %1 Download; so lange trainiert der winzige Starter.</translation></message>
+<message><source>It already knows language. %1 to download; until it is here, Waggle trains its tiny starter.</source><translation>Es kann schon Sprache. %1 Download; bis es da ist, trainiert Waggle den winzigen Starter.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
@@ -896,13 +901,12 @@
 <message><source>It is downloaded again.</source><translation>Es wird noch einmal geladen.</translation></message>
 <message><source>It is incomplete.</source><translation>Er ist unvollständig.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Er ist unvollständig: %1.</translation></message>
-<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es das auch als Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es das auch als Antwort.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also writes it in the required form.</source><translation><numerusform>Das wusste es schon vor dem Training. Nach %n Runde markiert es das auch als Antwort.</numerusform><numerusform>Das wusste es schon vor dem Training. Nach %n Runden markiert es das auch als Antwort.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Es weiß das, markiert es aber noch nicht als seine Antwort.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
@@ -914,7 +918,6 @@
 <message><source>It looks like wss://example.org/gateway.</source><translation>Sie sieht aus wie wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
-<message><source>It may train at any hour.</source><translation>Es darf zu jeder Stunde trainieren.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
 <message><source>It never trains on these questions.</source><translation>Mit diesen Fragen trainiert es nie.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
@@ -928,7 +931,6 @@
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
-<message><source>It then continues by itself.</source><translation>Danach geht es von selbst weiter.</translation></message>
 <message><source>It trains a small language model on this computer: the model answers puzzles, and a program checks the answers. Peers do the same, and all learn from each other.</source><translation>Es trainiert ein kleines Sprachmodell auf diesem Computer: Das Modell löst Rätsel, und ein Programm prüft die Antworten. Peers tun dasselbe, und alle lernen voneinander.</translation></message>
 <message><source>It trains on</source><translation>Trainiert wird</translation></message>
 <message><source>It tries</source><translation>Es probiert</translation></message>
@@ -940,10 +942,9 @@
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Er wurde gerade erst eingesteckt.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Einmal war es richtig, jetzt nicht mehr.</translation></message>
-<message><source>It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.</source><translation>Es wurde nur mit Rätseln trainiert: Es chattet nicht gut und merkt sich frühere Nachrichten nicht.</translation></message>
+<message><source>It was trained only on puzzles, so it won't chat well, and it doesn't remember earlier messages.</source><translation>Es wurde nur mit Rätseln trainiert: Es chattet nicht gut und merkt sich frühere Nachrichten nicht.</translation></message>
 <message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
 <message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
-<message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Der Link funktioniert nur für Leute in deinem eigenen Netz: Waggle fand keine Adresse, die von außen erreichbar ist.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Sein QR-Code ist auf dem Bildschirm.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
@@ -983,7 +984,6 @@
 <message><source>Keep training</source><translation>Weiter trainieren</translation></message>
 <message><source>Keep your model</source><translation>Behalte dein Modell</translation></message>
 <message><source>Keeps running without this window</source><translation>Läuft ohne dieses Fenster weiter</translation></message>
-<message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Hält sich an die verlangte Form und lernt deshalb früh.</translation></message>
 <message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
 <message><source>Keys</source><translation>Tasten</translation></message>
 <message><source>Knights and knaves</source><translation>Ritter und Schurken</translation></message>
@@ -991,6 +991,8 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
+<message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
+<message><source>Last seen</source><translation>Zuletzt</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
 <message><source>Latest right answer</source><translation>Neueste richtige Antwort</translation></message>
@@ -1060,14 +1062,12 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Senke learning.questions, oder wähle einen anderen Schwarm.</translation></message>
 <message><source>Lower the learning rate</source><translation>Lernrate senken</translation></message>
 <message><source>Lowest</source><translation>Sehr niedrig</translation></message>
-<message><source>Luck plays a part.</source><translation>Glück spielt mit.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>
 <message><source>Made for</source><translation>Gedacht für</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Gemacht für Gespräche auf kleinen Geräten.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Gemacht, um auf gewöhnlichen Prozessoren schnell zu sein.</translation></message>
-<message><source>Make a token</source><translation>Token anlegen</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Mache ein Token mit Schreibrecht dafür, und hinterlege es mit `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Mache ihn beschreibbar; in einem Container über dessen Optionen. Um bis dahin allein zu trainieren, setze swarm.solo auf true.</translation></message>
 <message><source>Make one on %1.</source><translation>Erstelle eines auf %1.</translation></message>
@@ -1103,9 +1103,7 @@
 <message><source>Mend its rights, or choose another place.</source><translation>Berichtige die Rechte, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mend that line, or rename the file.</source><translation>Berichtige die Zeile, oder benenne die Datei um.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Berichtige die Verknüpfungen, oder wähle einen anderen Ort.</translation></message>
-<message><source>Mine</source><translation>Meine</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-Sudoku</translation></message>
-<message><source>Mismatch</source><translation>Weicht ab</translation></message>
 <message><source>Model</source><translation>Modell</translation></message>
 <message><source>Models</source><translation>Modelle</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modelle und gespeicherte Stände belegen %1 GB, mehr als die Grenze von %2 GB: was übrig ist, wird gebraucht.</translation></message>
@@ -1126,8 +1124,8 @@
 <message><source>Mute or block the chosen peer</source><translation>Den gewählten Peer stumm schalten oder sperren</translation></message>
 <message><source>Muted</source><translation>Stumm</translation></message>
 <message><source>Muting…</source><translation>Wird stumm…</translation></message>
+<message><source>My model</source><translation>Mein Modell</translation></message>
 <message><source>Name</source><translation>Name</translation></message>
-<message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Name und Bild kommen aus deinem Schlüssel. Mit einer Sicherung bleibst du auf einem anderen Computer, wer du bist.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nenne ihre Spalte %1 und fülle sie aus.</translation></message>
 <message><source>Name of the run</source><translation>Name des Laufs</translation></message>
 <message><source>Name of the swarm</source><translation>Name des Schwarms</translation></message>
@@ -1163,6 +1161,7 @@
 <message><source>No line has these words.</source><translation>Keine Zeile hat diese Wörter.</translation></message>
 <message><source>No model can be run: %1.</source><translation>Es lässt sich kein Modell ausführen: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Kein Modell ist geladen.</translation></message>
+<message><source>No model that Waggle can train matches. Try a shorter name.</source><translation>Kein Modell, das Waggle trainieren kann, passt dazu. Versuche einen kürzeren Namen.</translation></message>
 <message><source>No other model has scores on this computer.</source><translation>Kein anderes Modell hat Ergebnisse auf diesem Computer.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Kein Programm füllt mehr den Bildschirm.</translation></message>
 <message><source>No program fills the screen.</source><translation>Kein Programm füllt den Bildschirm.</translation></message>
@@ -1210,6 +1209,7 @@
 <message><source>Not saved: %1</source><translation>Nicht gespeichert: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nicht gespeichert: %1 lässt sich nicht schreiben</translation></message>
 <message><source>Not set</source><translation>Nicht angegeben</translation></message>
+<message><source>Not training</source><translation>Trainiert nicht</translation></message>
 <message><source>Not training.</source><translation>Trainiert nicht.</translation></message>
 <message><source>Not used for learning this round.</source><translation>Diese Runde nicht zum Lernen genutzt.</translation></message>
 <message><source>Not yet</source><translation>Noch nicht</translation></message>
@@ -1256,14 +1256,13 @@
 <message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Von %1 neuen Fragen waren mit Teilen %2 richtig, allein %3.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
-<message><source>Offered</source><translation>Angebot</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
-<message><source>On Hugging Face: %1</source><translation>Bei Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once for each specialty.</source><translation>Einmal je Fachgebiet.</translation></message>
+<message><source>One by one</source><translation>Einzeln</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Ein Sechseck für %n Fachgebiet</numerusform><numerusform>Ein Sechseck für jedes der %n Fachgebiete</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Aufgabe, etwa Brüche.</translation></message>
@@ -1272,7 +1271,6 @@
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
-<message><source>Only one program knows these answers, so Waggle could not check them a second way.</source><translation>Nur ein Programm kennt diese Antworten, also konnte Waggle sie nicht auf zweitem Weg prüfen.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Optionen.</translation></message>
@@ -1309,12 +1307,13 @@
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
 <message><source>Paste the invite link, or a picture of its QR code</source><translation>Einladungslink einfügen oder ein Bild des QR-Codes</translation></message>
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
-<message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Füge den Link ein und drücke Starten. Du siehst, wohin er führt, bevor du beitrittst.</translation></message>
+<message><source>Paste the link, then press Start. You'll see the swarm before you join.</source><translation>Füge den Link ein und drücke Starten. Du siehst den Schwarm, bevor du beitrittst.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
 <message><source>Patterns</source><translation>Muster</translation></message>
 <message><source>Pause</source><translation>Pause</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Bei Vollbildprogrammen pausieren</translation></message>
 <message><source>Pause for a while</source><translation>Für eine Weile pausieren</translation></message>
+<message><source>Pause list</source><translation>Liste anhalten</translation></message>
 <message><source>Pause now</source><translation>Jetzt pausieren</translation></message>
 <message><source>Pause on battery</source><translation>Im Akkubetrieb pausieren</translation></message>
 <message><source>Pause on metered networks</source><translation>In Netzen mit Datenlimit pausieren</translation></message>
@@ -1334,6 +1333,7 @@
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
+<message><source>Peers who were right first</source><translation>Peers, die es zuerst lösten</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Man tritt nur über deinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
@@ -1430,12 +1430,14 @@
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Wiederhergestellte Stummschaltungen und Sperren: %1. Die alte Datei bleibt als %2 erhalten.</translation></message>
 <message><source>Result:</source><translation>Ergebnis:</translation></message>
+<message><source>Results on Hugging Face for “%1”</source><translation>Ergebnisse bei Hugging Face für „%1“</translation></message>
+<message><source>Results vary from race to race.</source><translation>Das Ergebnis schwankt von Rennen zu Rennen.</translation></message>
 <message><source>Resume</source><translation>Fortsetzen</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Mach weiter, wann du möchtest. Die alte Datei bleibt als %1 erhalten.</translation></message>
+<message><source>Resume list</source><translation>Liste fortsetzen</translation></message>
 <message><source>Reward</source><translation>Belohnung</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Belohnung je Runde; die Tabelle zeigt dasselbe</translation></message>
 <message><source>Reward by specialty</source><translation>Belohnung nach Fachgebiet</translation></message>
-<message><source>Reward in training</source><translation>Belohnung im Training</translation></message>
 <message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Belohnung je Antwort, 0 bis 1. Kräftig: Trend. Blass: jede Runde.</translation></message>
 <message><source>Right</source><translation>Richtig</translation></message>
 <message><source>Right answer</source><translation>Richtige Antwort</translation></message>
@@ -1444,7 +1446,6 @@
 <message><source>Right answers to new questions, by round</source><translation>Richtige Antworten auf neue Fragen, nach Runde</translation></message>
 <message><source>Right answers while training</source><translation>Richtige Antworten beim Training</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Richtige Antworten mit Peers und allein, nach Runden</translation></message>
-<message><source>Right first</source><translation>Zuerst richtig</translation></message>
 <message><source>Right!</source><translation>Richtig!</translation></message>
 <message><source>Rotate matrix</source><translation>Matrix drehen</translation></message>
 <message><source>Rotten oranges</source><translation>Faule Orangen</translation></message>
@@ -1500,8 +1501,8 @@
 <message><source>See who was first</source><translation>Wer war zuerst?</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
-<message><source>Seen</source><translation>Zuletzt</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
+<message><source>Send the link, or a picture of the code. The other person needs Waggle on their computer, and sees the swarm before they join.</source><translation>Schicke den Link oder ein Bild des Codes. Die andere Person braucht Waggle auf ihrem Computer und sieht den Schwarm, bevor sie beitritt.</translation></message>
 <message><source>Sep</source><translation>Sep</translation></message>
 <message><source>Set</source><translation>Menge</translation></message>
 <message><source>Set computer.device back to go on from it, or begin anew in a folder of its own with --home.</source><translation>Setze computer.device zurück, um damit weiterzumachen, oder beginne mit --home neu in einem eigenen Ordner.</translation></message>
@@ -1576,7 +1577,6 @@
 <message><source>Specialties</source><translation>Fachgebiete</translation></message>
 <message><source>Specialty</source><translation>Fachgebiet</translation></message>
 <message><source>Spell backward</source><translation>Rückwärts buchstabieren</translation></message>
-<message><source>Stage</source><translation>Bühne</translation></message>
 <message><source>Stage held while it is scrolled down. </source><translation>Steht still, solange du nach unten gescrollt hast. </translation></message>
 <message><source>Stage held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
 <message><source>Stage held while the whole question is open. </source><translation>Steht still, solange die ganze Frage offen ist. </translation></message>
@@ -1628,9 +1628,10 @@
 <message><source>Stopped at: %1</source><translation>Angehalten bei: %1</translation></message>
 <message><source>Stopping the engine</source><translation>Die Engine wird angehalten</translation></message>
 <message><source>Store one that may read it with `waggle token`.</source><translation>Hinterlege mit `waggle token` eines, das es lesen darf.</translation></message>
+<message><source>Stored in this computer's keychain, sent only to Hugging Face, and never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Stark und ganz offen; am besten mit einer Grafikkarte.</translation></message>
 <message><source>Successes only</source><translation>Nur Erfolge</translation></message>
-<message><source>Such as games, films or talks.</source><translation>Etwa bei Spielen, Filmen oder Vorträgen.</translation></message>
+<message><source>Such as games, films or presentations.</source><translation>Etwa bei Spielen, Filmen oder Vorträgen.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Summen</translation></message>
 <message><source>Sunday</source><translation>Sonntag</translation></message>
@@ -1679,7 +1680,6 @@
 <message><source>The charter cannot be kept: %1.</source><translation>Die Charta lässt sich nicht speichern: %1.</translation></message>
 <message><source>The charter of %1 has no specialty %2.</source><translation>Die Charta von %1 hat kein Fachgebiet %2.</translation></message>
 <message><source>The charts appear here when the engine runs.</source><translation>Die Diagramme erscheinen hier, wenn die Engine läuft.</translation></message>
-<message><source>The charts begin when your model has finished its first round.</source><translation>Die Diagramme beginnen, wenn dein Modell seine erste Runde beendet hat.</translation></message>
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich gerade nicht lesen: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich nicht benutzen: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Die Chat-Vorlage dieses Modells hat sich seit seinem letzten Training geändert.</translation></message>
@@ -1742,7 +1742,6 @@
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Die Dateien %1 und %2 mit den Fragen werden abgelehnt: Beide enthalten die Frage %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Der erste Anstieg braucht etwas Zeit</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Die erste richtige Antwort in jedem Fachgebiet steht dann hier, mit dem Peer, von dem sie gelernt wurde.</translation></message>
-<message><source>The first round is not finished yet</source><translation>Die erste Runde ist noch nicht fertig</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Der Ordner %1 lässt sich nicht benutzen: %2.</translation></message>
 <message><source>The folder %1 cannot be written: %2.</source><translation>In den Ordner %1 lässt sich nicht schreiben: %2.</translation></message>
 <message><source>The folder %1 is not yours alone.</source><translation>Der Ordner %1 gehört nicht dir allein.</translation></message>
@@ -1833,7 +1832,6 @@
 <message><source>The old training cannot continue with these files.</source><translation>Das alte Training kann mit diesen Dateien nicht weitergehen.</translation></message>
 <message><source>The one before it was used.</source><translation>Der davor wurde benutzt.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Der andere Computer antwortet nicht: Nichts wurde geändert.</translation></message>
-<message><source>The other person scans this code, or opens the link. Waggle shows them the swarm before they join.</source><translation>Die andere Person scannt den Code oder öffnet den Link. Waggle zeigt ihr den Schwarm, bevor sie beitritt.</translation></message>
 <message><source>The other questions of this round</source><translation>Die anderen Fragen dieser Runde</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Der Paketindex antwortete mit %1 auf die Frage nach %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Der Paketindex ist nicht erreichbar.</translation></message>
@@ -1979,6 +1977,7 @@
 <message><source>This engine belongs to a window.</source><translation>Diese Engine gehört zu einem Fenster.</translation></message>
 <message><source>This invite %1.</source><translation>Diese Einladung ist ungültig (%1).</translation></message>
 <message><source>This invite is to First light as it was before.</source><translation>Diese Einladung führt zu First light, wie es vorher war.</translation></message>
+<message><source>This invite works only on your own network, such as your Wi-Fi at home: Waggle found no address that can be reached from outside.</source><translation>Diese Einladung funktioniert nur in deinem eigenen Netz, etwa deinem WLAN: Waggle fand keine Adresse, die von außen erreichbar ist.</translation></message>
 <message><source>This is a recorded run: nothing was done.</source><translation>Das ist eine Aufzeichnung: nichts wurde getan.</translation></message>
 <message><source>This is a recorded run: there is no model to ask.</source><translation>Das ist eine Aufzeichnung: Da ist kein Modell, das du fragen könntest.</translation></message>
 <message><source>This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; the program itself is uninstalled like any other.</source><translation>Das ist alles, was Waggle auf diesem Computer aufbewahrt. Was du wählst, wird entfernt, sonst nichts; das Programm selbst deinstallierst du wie jedes andere.</translation></message>
@@ -2050,7 +2049,7 @@
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
 <message><source>Train in %1</source><translation>In %1 trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
-<message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein. Oder nimm die Einladung, die du bekommen hast.</translation></message>
+<message><source>Train with your friends, your class or your lab: create a swarm and invite them, or join with an invite.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein, oder tritt mit einer Einladung bei.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
@@ -2060,10 +2059,12 @@
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
 <message><source>Training does not wait for them.</source><translation>Das Training wartet nicht auf sie.</translation></message>
+<message><source>Training hours</source><translation>Trainingszeiten</translation></message>
 <message><source>Training in %1 begins after a first test.</source><translation>Erst ein Test, dann Training in %1.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
 <message><source>Training is on hold.</source><translation>Das Training ruht.</translation></message>
+<message><source>Training resumes by itself.</source><translation>Das Training geht von selbst weiter.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Das Training startet in einer Sekunde von selbst wieder.</numerusform><numerusform>Das Training startet in %n Sekunden von selbst wieder.</numerusform></translation></message>
 <message><source>Training starts again by itself.</source><translation>Das Training startet von selbst wieder.</translation></message>
@@ -2071,7 +2072,8 @@
 <message><source>Training starts without a window</source><translation>Das Training startet ohne Fenster</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Das Training brach %1-mal hintereinander ab.</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Das Training wurde unerwartet beendet.</translation></message>
-<message><source>Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept.</source><translation>Trainiert drei Runden lang auf diesem Computer. Nichts wird geteilt, und nichts davon bleibt.</translation></message>
+<message><source>Training time</source><translation>Trainingszeit</translation></message>
+<message><source>Trains for three rounds on this computer. Nothing is shared or saved.</source><translation>Trainiert drei Runden lang auf diesem Computer. Nichts wird geteilt oder gespeichert.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Ihn behandeln, als hättest du ihn nie stumm geschaltet oder gesperrt.</translation></message>
 <message><source>Trusted</source><translation>Bewährt</translation></message>
 <message><source>Trusted.</source><translation>Bewährt.</translation></message>
@@ -2114,6 +2116,7 @@
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
 <message><source>Used %1 of its %2 examples.</source><translation>%1 seiner %2 Beispiele genutzt.</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
+<message><source>Uses about a quarter of your processor and gives way to other programs.</source><translation>Nutzt etwa ein Viertel deines Prozessors und lässt anderen Programmen den Vortritt.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Wörtlich, neueste zuerst. Nur im Speicher gehalten.</translation></message>
@@ -2222,11 +2225,11 @@
 <message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you type, unless you share it</source><translation>Was du tippst, außer du teilst es ausdrücklich</translation></message>
 <message><source>What you would share, and what stays on this computer</source><translation>Was du teilen würdest und was auf diesem Computer bleibt</translation></message>
-<message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Was dein Computer beiträgt, wird hier ab seiner ersten Runde gezählt.</translation></message>
 <message><source>What your model is asked now</source><translation>Was dein Modell jetzt gefragt wird</translation></message>
 <message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>Was dein Modell gelernt hat, bleibt. Wähle einen Schwarm oder trainiere erst einmal allein.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>Was dein Modell gelernt hat, wird geladen und geprüft.</translation></message>
+<message><source>What your model's answers earn. All on one scale, up to %1</source><translation>Was die Antworten deines Modells erzielen. Alle auf einer Skala bis %1</translation></message>
 <message><source>What your models learned</source><translation>Was deine Modelle lernten</translation></message>
 <message><source>When another swarm suits your model better</source><translation>Wenn ein anderer Schwarm besser zu deinem Modell passt</translation></message>
 <message><source>When other programs want the processor too.</source><translation>Wenn auch andere Programme den Prozessor brauchen.</translation></message>
@@ -2306,7 +2309,6 @@
 <message><source>You found it.</source><translation>Gefunden.</translation></message>
 <message><source>You gave</source><translation>Gegeben</translation></message>
 <message><source>You get it once you have accepted its licence on Hugging Face. Waggle shows how.</source><translation>Du bekommst es, sobald du seine Lizenz auf Hugging Face angenommen hast. Waggle zeigt, wie.</translation></message>
-<message><source>You keep training %1 until the new model is here and checked.</source><translation>Du trainierst weiter %1, bis das neue Modell da und geprüft ist.</translation></message>
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Du lerntest von %n Antwort</numerusform><numerusform>Du lerntest von %n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Du lerntest von %n richtigen Antwort</numerusform><numerusform>Du lerntest von %n richtigen Antworten</numerusform></translation></message>
@@ -2317,14 +2319,12 @@
 <message><source>You share</source><translation>Du teilst</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Du hast zu dieser Frage schon eine Antwort geteilt.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Du nimmst teil. Die ersten Antworten deines Modells werden nach seiner nächsten Runde bewertet, die anderer, sobald sie kommen.</translation></message>
-<message><source>You train %1</source><translation>Du trainierst %1</translation></message>
 <message><source>You train alone</source><translation>Du trainierst allein</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Du trainierst allein: Niemand antwortet. Die anderen sind vielleicht aus, oder eine Firewall steht im Weg.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Du trainierst allein; lade jemanden ein, um gemeinsam zu lernen.</translation></message>
 <message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Du hast an %n Tag trainiert</numerusform><numerusform>Du hast an %n Tagen trainiert</numerusform></translation></message>
 <message><source>You used</source><translation>Genutzt</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Du bist bei einer früheren Runde. </translation></message>
-<message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Du merkst nichts davon: ein Viertel der Kerne, mindestens einer, und alles andere hat Vorrang.</translation></message>
 <message><source>You will share</source><translation>Du teilst</translation></message>
 <message><source>You're the only one here. Invite someone.</source><translation>Außer dir ist niemand hier. Lade jemanden ein.</translation></message>
 <message><source>You, as the swarm sees you</source><translation>Du, wie der Schwarm dich sieht</translation></message>
@@ -2361,6 +2361,7 @@
 <message><source>Your model is %1, on this computer only.</source><translation>Dein Modell %1, nur auf diesem Computer.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Dein Modell %1, mit %2.</translation></message>
 <message><source>Your model is getting ready.</source><translation>Dein Modell wird vorbereitet.</translation></message>
+<message><source>Your model is in its first round.</source><translation>Dein Modell ist in seiner ersten Runde.</translation></message>
 <message><source>Your model is not available right now.</source><translation>Dein Modell ist gerade nicht verfügbar.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Dein Modell ist gerade nicht offen und hat sie deshalb nicht versucht.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Dein Modell ist bereit und trainiert.</translation></message>
@@ -2385,6 +2386,7 @@
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
 <message><source>Your model, round %1</source><translation>Dein Modell, Runde %1</translation></message>
+<message><source>Your name and picture are made from a private key. Back it up to keep them on another computer.</source><translation>Dein Name und dein Bild entstehen aus einem privaten Schlüssel. Sichere ihn, um sie auf einem anderen Computer zu behalten.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Deine IP-Adresse, sichtbar für Peers</translation></message>
@@ -2446,11 +2448,12 @@
 <message><source>as a trend, stopped after round %1</source><translation>als Trend, abgebrochen nach Runde %1</translation></message>
 <message><source>as a trend; the result is from new questions</source><translation>als Trend; Ergebnis aus neuen Fragen</translation></message>
 <message><source>as much as its readable answers need</source><translation>so viel, wie seine lesbaren Antworten brauchen</translation></message>
-<message><source>as usual for such a model</source><translation>wie bei einem solchen Modell üblich</translation></message>
+<message><source>as usual for this kind of model</source><translation>wie bei einem solchen Modell üblich</translation></message>
 <message><source>as you chose</source><translation>wie von dir gewählt</translation></message>
 <message><source>as you set it</source><translation>wie von dir gesetzt</translation></message>
 <message><source>automatic: model, swarm, settings</source><translation>automatisch: Modell, Schwarm, Optionen</translation></message>
 <message><source>blocked</source><translation>gesperrt</translation></message>
+<message><source>blue ring: a peer was right first</source><translation>blauer Rand: Peer löste es zuerst</translation></message>
 <message><source>broken text</source><translation>kaputter Text</translation></message>
 <message><source>by %1</source><translation>von %1</translation></message>
 <message><source>by your model</source><translation>von deinem Modell</translation></message>
@@ -2464,6 +2467,7 @@
 <message><source>could not be judged</source><translation>nicht zu bewerten</translation></message>
 <message><source>cut off</source><translation>abgeschnitten</translation></message>
 <message><source>damaged: %1</source><translation>beschädigt: %1</translation></message>
+<message><source>darker: more right, blue edge: learned from peers</source><translation>dunkler: mehr richtig, blauer Rand: von Peers gelernt</translation></message>
 <message><source>dashed: a relay</source><translation>gestrichelt: Relais</translation></message>
 <message><source>does not name one swarm</source><translation>nennt nicht genau einen Schwarm</translation></message>
 <message><source>done</source><translation>erledigt</translation></message>
@@ -2603,11 +2607,11 @@
 <message><source>no column is named answer</source><translation>keine Spalte heißt answer</translation></message>
 <message><source>no column is named question or prompt</source><translation>keine Spalte heißt question oder prompt</translation></message>
 <message><source>no member of this private swarm</source><translation>kein Mitglied dieses privaten Schwarms</translation></message>
+<message><source>no members seen yet</source><translation>noch keine Mitglieder gesehen</translation></message>
 <message><source>no message is the user's</source><translation>keine Nachricht ist vom Benutzer</translation></message>
 <message><source>no supported GPU was found, which is normal</source><translation>keine unterstützte Grafikkarte gefunden, was üblich ist</translation></message>
 <message><source>no swarm</source><translation>kein Schwarm</translation></message>
 <message><source>nobody here has that name</source><translation>niemand heißt hier so</translation></message>
-<message><source>nobody seen yet</source><translation>noch niemand gesehen</translation></message>
 <message><source>none</source><translation>keiner</translation></message>
 <message><source>not downloaded yet</source><translation>noch nicht heruntergeladen</translation></message>
 <message><source>not finished</source><translation>nicht fertig</translation></message>
@@ -2638,14 +2642,14 @@
 <message><source>question beyond the charter's limit</source><translation>Frage jenseits der Grenze der Charta</translation></message>
 <message><source>raised, because many answers were cut off</source><translation>erhöht, weil viele Antworten abgeschnitten wurden</translation></message>
 <message><source>reasoning-gym has no file %1</source><translation>reasoning-gym hat keine Datei %1</translation></message>
+<message><source>recently right</source><translation>zuletzt richtig</translation></message>
 <message><source>reserved question</source><translation>Prüffrage</translation></message>
 <message><source>right</source><translation>richtig</translation></message>
 <message><source>right answer</source><translation>richtige Antwort</translation></message>
-<message><source>right lately</source><translation>zuletzt richtig</translation></message>
 <message><source>right on new questions</source><translation>richtig bei neuen Fragen</translation></message>
 <message><source>right when it stopped</source><translation>richtig beim Abbruch</translation></message>
 <message><source>right, but no answer tag</source><translation>richtig, aber kein Antwort-Tag</translation></message>
-<message><source>right, but not marked</source><translation>richtig, aber nicht markiert</translation></message>
+<message><source>right, wrong format</source><translation>richtig, falsche Form</translation></message>
 <message><source>round %1</source><translation>Runde %1</translation></message>
 <message><source>round %1, %2</source><translation>Runde %1, %2</translation></message>
 <message><source>round %1, %2 was right first</source><translation>Runde %1, %2 löste es zuerst</translation></message>
@@ -2662,7 +2666,6 @@
 <message><source>standard</source><translation>üblich</translation></message>
 <message><source>stopped by you</source><translation>von dir gestoppt</translation></message>
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
-<message><source>stronger: better answers, blue: learned from peers</source><translation>kräftiger: bessere Antworten, blau: von Peers gelernt</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
 <message><source>taking a test</source><translation>macht einen Test</translation></message>
@@ -2700,7 +2703,6 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>dicker Rand: Peer löste es zuerst</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

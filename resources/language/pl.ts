@@ -97,6 +97,7 @@
 <message><source>%1 is too long for a run.</source><translation>%1: za długie jak na przebieg.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Zamiast tego trenuje %1.</translation></message>
 <message><source>%1 judged</source><translation>%1 z oceną</translation></message>
+<message><source>%1 keeps training until the new model is ready.</source><translation>%1 trenuje dalej, aż nowy model będzie gotowy.</translation></message>
 <message><source>%1 million parameters</source><translation>%1 mln parametrów</translation></message>
 <message><source>%1 min</source><translation>%1 min</translation></message>
 <message><source>%1 min ago</source><translation>%1 min temu</translation></message>
@@ -372,8 +373,9 @@
 <message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
 <message><source>Answers, checks and the log</source><translation>Odpowiedzi, sprawdzenia i dziennik</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
+<message><source>Any time.</source><translation>O każdej porze.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
-<message><source>Appearance and start</source><translation>Wygląd i start</translation></message>
+<message><source>Appearance and startup</source><translation>Wygląd i start</translation></message>
 <message><source>Apr</source><translation>kwi</translation></message>
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
@@ -444,18 +446,19 @@
 <message><source>Calendar</source><translation>Kalendarz</translation></message>
 <message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalendarz ostatniego roku; klawisze strzałek czytają go dzień po dniu</translation></message>
 <message><source>Can it use more of my computer, or less?</source><translation>Czy może używać więcej albo mniej mojego komputera?</translation></message>
+<message><source>Can't tell</source><translation>Trudno powiedzieć</translation></message>
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
 <message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
-<message><source>Cannot tell</source><translation>Trudno powiedzieć</translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
 <message><source>Change the limit</source><translation>Zmień limit</translation></message>
 <message><source>Change them on the page Settings.</source><translation>Zmień je na stronie Ustawienia.</translation></message>
-<message><source>Changes apply at once</source><translation>Zmiany działają od razu</translation></message>
+<message><source>Changes take effect immediately</source><translation>Zmiany działają od razu</translation></message>
 <message><source>Charts</source><translation>Wykresy</translation></message>
+<message><source>Charts appear after the first round</source><translation>Wykresy pojawią się po pierwszej rundzie</translation></message>
 <message><source>Charts: go to the next point; with Shift, move the view</source><translation>Wykresy: przejdź do następnego punktu; z klawiszem Shift przesuń widok</translation></message>
 <message><source>Charts: zoom in or out, or show the whole run</source><translation>Wykresy: powiększ, pomniejsz albo pokaż cały przebieg</translation></message>
 <message><source>Chat</source><translation>Rozmowa</translation></message>
@@ -474,6 +477,7 @@
 <message><source>Check the internet connection, or ask for another gateway.</source><translation>Sprawdź połączenie z internetem albo poproś o inną bramę.</translation></message>
 <message><source>Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.</source><translation>Sprawdź zegar tego komputera. Sieć, która zagląda w połączenia, wymaga swojego certyfikatu w SSL_CERT_FILE.</translation></message>
 <message><source>Check who owns it.</source><translation>Sprawdź, do kogo należy.</translation></message>
+<message><source>Checked by one program only: there is no second way to check these answers.</source><translation>Sprawdzone tylko przez jeden program: tych odpowiedzi nie da się sprawdzić w drugi sposób.</translation></message>
 <message><source>Checking %1</source><translation>Sprawdzanie %1</translation></message>
 <message><source>Checking.</source><translation>Sprawdzanie.</translation></message>
 <message><source>Checkpoints, their journal, and the album of earlier moments.</source><translation>Zapisane stany, ich dziennik i album wcześniejszych momentów.</translation></message>
@@ -524,12 +528,12 @@
 <message><source>Choose the model in MLX's 4-bit form, or set model.training to lora.</source><translation>Wybierz model w 4-bitowej postaci MLX albo ustaw model.training na lora.</translation></message>
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wybierz sam model albo jego commit.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wybierz model, z którego powstał.</translation></message>
+<message><source>Choose the model that this computer trains</source><translation>Wybierz model, który trenuje ten komputer</translation></message>
 <message><source>Chosen hours</source><translation>Wybrane godziny</translation></message>
 <message><source>Clear</source><translation>Wyczyść</translation></message>
 <message><source>Clear the search</source><translation>Wyczyść wyszukiwanie</translation></message>
 <message><source>Clear this conversation to compare with another moment.</source><translation>Wyczyść tę rozmowę, aby porównać z innym momentem.</translation></message>
 <message><source>Clever Wren</source><translation>Clever Wren</translation></message>
-<message><source>Clock</source><translation>Godzina</translation></message>
 <message><source>Close Waggle</source><translation>Zamknij Waggle</translation></message>
 <message><source>Close every double quote; write one within a text as "".</source><translation>Zamknij każdy podwójny cudzysłów; wewnątrz tekstu zapisz go jako "".</translation></message>
 <message><source>Close it and open it again, so that all parts fit together. What your model has learned is saved.</source><translation>Zamknij go i otwórz ponownie, żeby wszystkie części do siebie pasowały. To, czego nauczył się Twój model, jest zapisane.</translation></message>
@@ -603,6 +607,7 @@
 <message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
 <message><source>Dashed: the examples that peers offer.</source><translation>Linia przerywana: przykłady, które oferują peery.</translation></message>
+<message><source>Date</source><translation>Data</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
@@ -659,7 +664,6 @@
 <message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Easy questions: %1</source><translation>Łatwe pytania: %1</translation></message>
-<message><source>Elapsed</source><translation>Czas trwania</translation></message>
 <message><source>Empty</source><translation>Puste</translation></message>
 <message><source>End that process, then start again.</source><translation>Zakończ ten proces i uruchom ponownie.</translation></message>
 <message><source>Ended</source><translation>Zakończono</translation></message>
@@ -720,12 +724,14 @@
 <message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
 <message><source>First steps</source><translation>First steps</translation></message>
 <message><source>First steps, suited to %1</source><translation>First steps, odpowiedni dla %1</translation></message>
+<message><source>First, a test to see where your model starts.</source><translation>Najpierw test, który pokaże, od czego zaczyna Twój model.</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Mieści się</translation></message>
 <message><source>Fits as an adapter</source><translation>Mieści się jako adapter</translation></message>
 <message><source>Fits, saving memory</source><translation>Mieści się, oszczędnie</translation></message>
 <message><source>Fits: about %1 answers an hour or more, %2 of %3 GB of memory.</source><translation>Mieści się: na godzinę około %1 odpowiedzi lub więcej, pamięć: %2 z %3 GB.</translation></message>
-<message><source>Five easier specialties. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych specjalności. Każdy może dołączyć; do tego czasu trenujesz bez innych.</translation></message>
+<message><source>Five easier kinds of question. Anyone may join; you train alone until someone does.</source><translation>Pięć łatwiejszych rodzajów pytań. Każdy może dołączyć; do tego czasu trenujesz samodzielnie.</translation></message>
+<message><source>Follows answer formats well, so it learns quickly.</source><translation>Dobrze trzyma się formy odpowiedzi, więc szybko się uczy.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
 <message><source>For a class</source><translation>Dla klasy</translation></message>
 <message><source>For computers with more memory</source><translation>Dla komputerów z większą pamięcią</translation></message>
@@ -747,13 +753,11 @@
 <message><source>Form of the question</source><translation>Forma pytania</translation></message>
 <message><source>Four words that nobody would guess are good.</source><translation>Dobre są cztery słowa, których nikt nie zgadnie.</translation></message>
 <message><source>Fractions</source><translation>Ułamki</translation></message>
-<message><source>Freeze</source><translation>Wstrzymaj</translation></message>
 <message><source>Fri</source><translation>pt</translation></message>
 <message><source>Friday</source><translation>piątek</translation></message>
 <message><source>From Hugging Face, for every home of yours.</source><translation>Z Hugging Face, do każdego Twojego folderu Waggle.</translation></message>
 <message><source>From peers</source><translation>Od peerów</translation></message>
 <message><source>From your own file. Everybody in the swarm gets it; Waggle did not check its questions and answers.</source><translation>Z Twojego pliku. Dostają go wszyscy w roju; Waggle nie sprawdził jego pytań i odpowiedzi.</translation></message>
-<message><source>Frozen</source><translation>Wstrzymane</translation></message>
 <message><source>Full</source><translation>Pełne</translation></message>
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>Pliki GGUF wymagają pakietu gguf, a nie jest on zainstalowany.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF nie ma nazwy dla %1.</translation></message>
@@ -764,6 +768,7 @@
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Geometry</source><translation>Geometria</translation></message>
+<message><source>Get a token</source><translation>Utwórz token</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Getting ready</source><translation>Przygotowanie</translation></message>
 <message><source>Give it a name, and choose at least one specialty or add questions of your own.</source><translation>Nadaj mu nazwę i wybierz co najmniej jedną specjalność albo dodaj własne pytania.</translation></message>
@@ -795,7 +800,6 @@
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
-<message><source>Hours of the week</source><translation>Godziny w tygodniu</translation></message>
 <message><source>How computers find each other</source><translation>Jak komputery się odnajdują</translation></message>
 <message><source>How do I invite someone?</source><translation>Jak kogoś zaprosić?</translation></message>
 <message><source>How exactly it calculates. A lower one may be faster.</source><translation>Jak dokładnie liczy. Niższa może być szybsza.</translation></message>
@@ -810,6 +814,7 @@
 <message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How right an answer is, from 0 to 1.</source><translation>Jak poprawna jest odpowiedź, od 0 do 1.</translation></message>
 <message><source>How right and wrong answers change the model.</source><translation>Jak dobre i złe odpowiedzi zmieniają model.</translation></message>
+<message><source>How right its answers are in training</source><translation>Jak poprawne są jego odpowiedzi w treningu</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
 <message><source>Hugging Face answered %1 when asked for %2.</source><translation>Hugging Face odpowiedział %1 na zapytanie o %2.</translation></message>
@@ -820,7 +825,6 @@
 <message><source>Hugging Face does not say what %1 consists of.</source><translation>Hugging Face nie podaje, z czego składa się %1.</translation></message>
 <message><source>Hugging Face has lost a file of %1.</source><translation>W Hugging Face zaginął plik z %1.</translation></message>
 <message><source>Hugging Face has no model %1.</source><translation>W Hugging Face nie ma modelu %1.</translation></message>
-<message><source>Hugging Face has no text model with such a name whose weights Waggle can read.</source><translation>Na Hugging Face nie ma modelu tekstowego o takiej nazwie, którego wagi Waggle potrafi odczytać.</translation></message>
 <message><source>Hugging Face no longer has %1 as it was when its training here began.</source><translation>Hugging Face nie ma już %1 w wersji, od której zaczął się trening tutaj.</translation></message>
 <message><source>Hugging Face refuses %1 to your token</source><translation>Hugging Face odmawia Twojemu tokenowi modelu %1</translation></message>
 <message><source>Hugging Face refuses %1 to your token.</source><translation>Hugging Face odmawia Twojemu tokenowi dostępu do %1.</translation></message>
@@ -844,6 +848,7 @@
 <message><source>In this window</source><translation>W tym oknie</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
+<message><source>Incompatible</source><translation>Niezgodny</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -861,7 +866,7 @@
 <message><source>Is there a newer Waggle?</source><translation>Czy jest nowsza wersja Waggle?</translation></message>
 <message><source>Isomorphic strings</source><translation>Izomorficzne napisy</translation></message>
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
-<message><source>It already knows language. %1 to download; until then, Waggle's tiny starter trains.</source><translation>Zna już język. %1 do pobrania; do tego czasu trenuje malutki starter od Waggle.</translation></message>
+<message><source>It already knows language. %1 to download; until it is here, Waggle trains its tiny starter.</source><translation>Zna już język. %1 do pobrania; do tego czasu trenuje malutki starter od Waggle.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
@@ -896,13 +901,12 @@
 <message><source>It is downloaded again.</source><translation>Pobieranie zaczyna się od nowa.</translation></message>
 <message><source>It is incomplete.</source><translation>Jest niekompletny.</translation></message>
 <message><source>It is incomplete: %1.</source><translation>Jest niekompletny: %1.</translation></message>
-<message><source>It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
-<message numerus="yes"><source>It knew this before training. After %n rounds it also marks this as its answer.</source><translation><numerusform>Znał odpowiedź już przed treningiem. Po %n rundzie oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform></translation></message>
+<message numerus="yes"><source>It knew this before training. After %n rounds it also writes it in the required form.</source><translation><numerusform>Znał odpowiedź już przed treningiem. Po %n rundzie oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform><numerusform>Znał odpowiedź już przed treningiem. Po %n rundach oznacza ją też jako swoją odpowiedź.</numerusform></translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
 <message><source>It knows this one, but does not mark it as its answer yet.</source><translation>Zna odpowiedź, ale jeszcze nie oznacza jej jako swojej odpowiedzi.</translation></message>
 <message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
@@ -914,7 +918,6 @@
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
 <message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
-<message><source>It may train at any hour.</source><translation>Może trenować o każdej porze.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It never trains on these questions.</source><translation>Na tych pytaniach model nigdy nie trenuje.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
@@ -928,7 +931,6 @@
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
-<message><source>It then continues by itself.</source><translation>Potem trening rusza sam.</translation></message>
 <message><source>It trains a small language model on this computer: the model answers puzzles, and a program checks the answers. Peers do the same, and all learn from each other.</source><translation>Trenuje mały model językowy na tym komputerze: model rozwiązuje zagadki, a program sprawdza odpowiedzi. Inni robią to samo i wszyscy uczą się od siebie.</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
@@ -940,10 +942,9 @@
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
-<message><source>It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.</source><translation>Uczono go tylko zagadek, więc słabo rozmawia i nie pamięta wcześniejszych wiadomości.</translation></message>
+<message><source>It was trained only on puzzles, so it won't chat well, and it doesn't remember earlier messages.</source><translation>Uczono go tylko zagadek, więc słabo rozmawia i nie pamięta wcześniejszych wiadomości.</translation></message>
 <message><source>It works from anywhere.</source><translation>Działa z każdego miejsca.</translation></message>
 <message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
-<message><source>It works only for people on your own network: Waggle found no address that can be reached from outside.</source><translation>Działa tylko dla osób w Twojej własnej sieci: Waggle nie znalazł adresu osiągalnego z zewnątrz.</translation></message>
 <message><source>Its QR code is on the screen.</source><translation>Jego kod QR jest na ekranie.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
@@ -983,7 +984,6 @@
 <message><source>Keep training</source><translation>Trenuj dalej</translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
 <message><source>Keeps running without this window</source><translation>Działa dalej bez tego okna</translation></message>
-<message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
 <message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
@@ -991,6 +991,8 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
+<message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
+<message><source>Last seen</source><translation>Kiedy</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
 <message><source>Latest right answer</source><translation>Najnowsza dobra odpowiedź</translation></message>
@@ -1060,14 +1062,12 @@
 <message><source>Lower learning.questions, or choose another swarm.</source><translation>Zmniejsz learning.questions albo wybierz inny rój.</translation></message>
 <message><source>Lower the learning rate</source><translation>Zmniejsz tempo uczenia</translation></message>
 <message><source>Lowest</source><translation>Najniższy</translation></message>
-<message><source>Luck plays a part.</source><translation>Liczy się też szczęście.</translation></message>
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
 <message><source>Made for</source><translation>Zalecany model</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Stworzony do rozmów na małych urządzeniach.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Stworzony z myślą o szybkości na zwykłych procesorach.</translation></message>
-<message><source>Make a token</source><translation>Utwórz token</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Utwórz token z prawem zapisu i zapisz go poleceniem `waggle token`.</translation></message>
 <message><source>Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.</source><translation>Włącz zapis; w kontenerze przez jego opcje. Aby do tego czasu trenować solo, ustaw swarm.solo na true.</translation></message>
 <message><source>Make one on %1.</source><translation>Utwórz go na %1.</translation></message>
@@ -1103,9 +1103,7 @@
 <message><source>Mend its rights, or choose another place.</source><translation>Popraw uprawnienia albo wybierz inne miejsce.</translation></message>
 <message><source>Mend that line, or rename the file.</source><translation>Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Popraw dowiązania albo wybierz inne miejsce.</translation></message>
-<message><source>Mine</source><translation>Moje</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-sudoku</translation></message>
-<message><source>Mismatch</source><translation>Niezgodny</translation></message>
 <message><source>Model</source><translation>Model</translation></message>
 <message><source>Models</source><translation>Modele</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modele i zapisane stany zajmują %1 GB, ponad limit %2 GB: to, co zostało, jest potrzebne.</translation></message>
@@ -1126,8 +1124,8 @@
 <message><source>Mute or block the chosen peer</source><translation>Wycisz lub zablokuj wybranego peera</translation></message>
 <message><source>Muted</source><translation>Wyciszony</translation></message>
 <message><source>Muting…</source><translation>Wyciszanie…</translation></message>
+<message><source>My model</source><translation>Mój model</translation></message>
 <message><source>Name</source><translation>Nazwa</translation></message>
-<message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Nazwa i obrazek pochodzą z Twojego klucza. Kopia zapasowa pozwala zachować tożsamość na innym komputerze.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nazwij kolumnę %1 i ją wypełnij.</translation></message>
 <message><source>Name of the run</source><translation>Nazwa przebiegu</translation></message>
 <message><source>Name of the swarm</source><translation>Nazwa roju</translation></message>
@@ -1163,6 +1161,7 @@
 <message><source>No line has these words.</source><translation>Żaden wiersz nie zawiera tych słów.</translation></message>
 <message><source>No model can be run: %1.</source><translation>Nie można uruchomić żadnego modelu: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Żaden model nie jest wczytany.</translation></message>
+<message><source>No model that Waggle can train matches. Try a shorter name.</source><translation>Żaden model, który Waggle potrafi trenować, nie pasuje. Spróbuj krótszej nazwy.</translation></message>
 <message><source>No other model has scores on this computer.</source><translation>Żaden inny model nie ma wyników na tym komputerze.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Żaden program nie zajmuje już całego ekranu.</translation></message>
 <message><source>No program fills the screen.</source><translation>Żaden program nie zajmuje całego ekranu.</translation></message>
@@ -1210,6 +1209,7 @@
 <message><source>Not saved: %1</source><translation>Nie zapisano: %1</translation></message>
 <message><source>Not saved: %1 cannot be written</source><translation>Nie zapisano: nie można zapisać %1</translation></message>
 <message><source>Not set</source><translation>Nie podano</translation></message>
+<message><source>Not training</source><translation>Nie trenuje</translation></message>
 <message><source>Not training.</source><translation>Nie trenuje.</translation></message>
 <message><source>Not used for learning this round.</source><translation>W tej rundzie nie posłużyło do nauki.</translation></message>
 <message><source>Not yet</source><translation>Jeszcze nie</translation></message>
@@ -1256,14 +1256,13 @@
 <message><source>Of %1 new questions, sharing got %2 right and alone %3.</source><translation>Na %1 nowych pytań razem odpowiedziały dobrze na %2, osobno na %3.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Off</source><translation>Wyłączone</translation></message>
-<message><source>Offered</source><translation>Oferta</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
-<message><source>On Hugging Face: %1</source><translation>Na Hugging Face: %1</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once for each specialty.</source><translation>Raz na każdą specjalność.</translation></message>
+<message><source>One by one</source><translation>Po kolei</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message numerus="yes"><source>One hexagon for each of %n specialties</source><translation><numerusform>Jeden sześciokąt na %n specjalność</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform><numerusform>Po jednym sześciokącie na każdą z %n specjalności</numerusform></translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj zadań, na przykład ułamki.</translation></message>
@@ -1272,7 +1271,6 @@
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
 <message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
-<message><source>Only one program knows these answers, so Waggle could not check them a second way.</source><translation>Tylko jeden program zna te odpowiedzi, więc Waggle nie mógł sprawdzić ich w drugi sposób.</translation></message>
 <message><source>Only these specialties</source><translation>Tylko te specjalności</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
@@ -1309,12 +1307,13 @@
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
 <message><source>Paste the invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia albo obraz jego kodu QR</translation></message>
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
-<message><source>Paste the link, then press Start. You see where it leads before you join.</source><translation>Wklej link i naciśnij Uruchom. Zanim dołączysz, zobaczysz, dokąd prowadzi.</translation></message>
+<message><source>Paste the link, then press Start. You'll see the swarm before you join.</source><translation>Wklej link i naciśnij Start. Zobaczysz rój, zanim dołączysz.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
 <message><source>Patterns</source><translation>Wzorce</translation></message>
 <message><source>Pause</source><translation>Wstrzymaj</translation></message>
 <message><source>Pause during full-screen apps</source><translation>Wstrzymuj przy programach pełnoekranowych</translation></message>
 <message><source>Pause for a while</source><translation>Wstrzymaj na jakiś czas</translation></message>
+<message><source>Pause list</source><translation>Zatrzymaj listę</translation></message>
 <message><source>Pause now</source><translation>Wstrzymaj teraz</translation></message>
 <message><source>Pause on battery</source><translation>Wstrzymuj przy pracy na baterii</translation></message>
 <message><source>Pause on metered networks</source><translation>Wstrzymuj w sieciach z limitem danych</translation></message>
@@ -1334,6 +1333,7 @@
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
+<message><source>Peers who were right first</source><translation>Inni, którzy zrobili to pierwsi</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Dołącza się tylko przez Twój link, a linku nie da się cofnąć.</translation></message>
@@ -1430,12 +1430,14 @@
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
 <message><source>Restored mutes and blocks: %1. The old file is kept as %2.</source><translation>Przywrócone wyciszenia i blokady: %1. Stary plik zostaje jako %2.</translation></message>
 <message><source>Result:</source><translation>Wynik:</translation></message>
+<message><source>Results on Hugging Face for “%1”</source><translation>Wyniki w Hugging Face dla „%1”</translation></message>
+<message><source>Results vary from race to race.</source><translation>Wyniki różnią się między wyścigami.</translation></message>
 <message><source>Resume</source><translation>Wznów</translation></message>
 <message><source>Resume it when you like. The old file is kept as %1.</source><translation>Wznów, kiedy chcesz. Stary plik zostaje jako %1.</translation></message>
+<message><source>Resume list</source><translation>Wznów listę</translation></message>
 <message><source>Reward</source><translation>Nagroda</translation></message>
 <message><source>Reward by round; the table shows the same</source><translation>Nagroda według rund; tabela pokazuje to samo</translation></message>
 <message><source>Reward by specialty</source><translation>Nagroda według specjalności</translation></message>
-<message><source>Reward in training</source><translation>Nagroda w treningu</translation></message>
 <message><source>Reward per answer, 0 to 1. Bold: trend. Faint: each round.</source><translation>Nagroda za odpowiedź, od 0 do 1. Gruba: trend. Blada: każda runda.</translation></message>
 <message><source>Right</source><translation>Dobrze</translation></message>
 <message><source>Right answer</source><translation>Dobra odpowiedź</translation></message>
@@ -1444,7 +1446,6 @@
 <message><source>Right answers to new questions, by round</source><translation>Dobre odpowiedzi na nowe pytania, według rund</translation></message>
 <message><source>Right answers while training</source><translation>Dobre odpowiedzi podczas treningu</translation></message>
 <message><source>Right answers with peers and alone, by rounds</source><translation>Dobre odpowiedzi z peerami i solo, według rund</translation></message>
-<message><source>Right first</source><translation>Pierwsi z dobrą odpowiedzią</translation></message>
 <message><source>Right!</source><translation>Dobrze!</translation></message>
 <message><source>Rotate matrix</source><translation>Obracanie macierzy</translation></message>
 <message><source>Rotten oranges</source><translation>Zgniłe pomarańcze</translation></message>
@@ -1500,8 +1501,8 @@
 <message><source>See who was first</source><translation>Kto był pierwszy?</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
-<message><source>Seen</source><translation>Kiedy</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
+<message><source>Send the link, or a picture of the code. The other person needs Waggle on their computer, and sees the swarm before they join.</source><translation>Wyślij link albo zdjęcie kodu. Druga osoba potrzebuje Waggle na swoim komputerze i zobaczy rój, zanim dołączy.</translation></message>
 <message><source>Sep</source><translation>wrz</translation></message>
 <message><source>Set</source><translation>Zbiór</translation></message>
 <message><source>Set computer.device back to go on from it, or begin anew in a folder of its own with --home.</source><translation>Przywróć computer.device, aby kontynuować, albo zacznij od nowa we własnym folderze przez --home.</translation></message>
@@ -1576,7 +1577,6 @@
 <message><source>Specialties</source><translation>Specjalności</translation></message>
 <message><source>Specialty</source><translation>Specjalność</translation></message>
 <message><source>Spell backward</source><translation>Literowanie wspak</translation></message>
-<message><source>Stage</source><translation>Scena</translation></message>
 <message><source>Stage held while it is scrolled down. </source><translation>Scena stoi, dopóki jest przewinięta w dół. </translation></message>
 <message><source>Stage held while the pointer is on it. </source><translation>Scena stoi, dopóki jest na niej wskaźnik. </translation></message>
 <message><source>Stage held while the whole question is open. </source><translation>Scena stoi, dopóki otwarte jest całe pytanie. </translation></message>
@@ -1628,9 +1628,10 @@
 <message><source>Stopped at: %1</source><translation>Zatrzymano na: %1</translation></message>
 <message><source>Stopping the engine</source><translation>Zatrzymywanie silnika</translation></message>
 <message><source>Store one that may read it with `waggle token`.</source><translation>Zapisz token, który może go czytać, poleceniem `waggle token`.</translation></message>
+<message><source>Stored in this computer's keychain, sent only to Hugging Face, and never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Mocny i w pełni otwarty; najlepiej z kartą graficzną.</translation></message>
 <message><source>Successes only</source><translation>Tylko udane</translation></message>
-<message><source>Such as games, films or talks.</source><translation>Na przykład gry, filmy lub prezentacje.</translation></message>
+<message><source>Such as games, films or presentations.</source><translation>Na przykład gry, filmy lub prezentacje.</translation></message>
 <message><source>Sudoku</source><translation>Sudoku</translation></message>
 <message><source>Sums</source><translation>Sumy</translation></message>
 <message><source>Sunday</source><translation>Niedziela</translation></message>
@@ -1679,7 +1680,6 @@
 <message><source>The charter cannot be kept: %1.</source><translation>Nie można zachować karty roju: %1.</translation></message>
 <message><source>The charter of %1 has no specialty %2.</source><translation>Karta roju %1 nie zawiera specjalności %2.</translation></message>
 <message><source>The charts appear here when the engine runs.</source><translation>Wykresy pojawią się tutaj, gdy silnik będzie działać.</translation></message>
-<message><source>The charts begin when your model has finished its first round.</source><translation>Wykresy zaczną się, gdy Twój model ukończy pierwszą rundę.</translation></message>
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Nie można teraz odczytać szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Nie można użyć szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Szablon czatu tego modelu zmienił się od ostatniego treningu.</translation></message>
@@ -1742,7 +1742,6 @@
 <message><source>The files %1 and %2 with the questions are refused: both have the question %3.</source><translation>Pliki z pytaniami %1 i %2 zostały odrzucone: w obu jest pytanie %3.</translation></message>
 <message><source>The first climb takes a while</source><translation>Początkowy wzrost wymaga czasu</translation></message>
 <message><source>The first right answer in each specialty appears here, with the peer it was learned from.</source><translation>Tutaj pojawi się pierwsza poprawna odpowiedź w każdej specjalności wraz z peerem, od którego pochodzi.</translation></message>
-<message><source>The first round is not finished yet</source><translation>Pierwsza runda jeszcze się nie skończyła</translation></message>
 <message><source>The folder %1 cannot be used: %2.</source><translation>Nie można użyć folderu %1: %2.</translation></message>
 <message><source>The folder %1 cannot be written: %2.</source><translation>Nie można zapisywać w folderze %1: %2.</translation></message>
 <message><source>The folder %1 is not yours alone.</source><translation>Folder %1 nie należy tylko do Ciebie.</translation></message>
@@ -1833,7 +1832,6 @@
 <message><source>The old training cannot continue with these files.</source><translation>Z tymi plikami nie można kontynuować poprzedniego treningu.</translation></message>
 <message><source>The one before it was used.</source><translation>Użyto wcześniejszego.</translation></message>
 <message><source>The other computer does not answer: nothing was changed.</source><translation>Drugi komputer nie odpowiada: nic nie zmieniono.</translation></message>
-<message><source>The other person scans this code, or opens the link. Waggle shows them the swarm before they join.</source><translation>Druga osoba skanuje ten kod albo otwiera link. Waggle pokaże jej rój, zanim dołączy.</translation></message>
 <message><source>The other questions of this round</source><translation>Pozostałe pytania tej rundy</translation></message>
 <message><source>The package index answered %1 when asked for %2.</source><translation>Indeks pakietów odpowiedział %1 na zapytanie o %2.</translation></message>
 <message><source>The package index cannot be reached.</source><translation>Indeks pakietów jest niedostępny.</translation></message>
@@ -1979,6 +1977,7 @@
 <message><source>This engine belongs to a window.</source><translation>Ten silnik należy do okna.</translation></message>
 <message><source>This invite %1.</source><translation>To zaproszenie jest nieprawidłowe (%1).</translation></message>
 <message><source>This invite is to First light as it was before.</source><translation>To zaproszenie prowadzi do First light w dawnej postaci.</translation></message>
+<message><source>This invite works only on your own network, such as your Wi-Fi at home: Waggle found no address that can be reached from outside.</source><translation>To zaproszenie działa tylko w Twojej sieci, na przykład w domowym Wi-Fi: Waggle nie znalazł adresu dostępnego z zewnątrz.</translation></message>
 <message><source>This is a recorded run: nothing was done.</source><translation>To nagranie: nic nie zrobiono.</translation></message>
 <message><source>This is a recorded run: there is no model to ask.</source><translation>To nagranie: nie ma modelu, którego można zapytać.</translation></message>
 <message><source>This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; the program itself is uninstalled like any other.</source><translation>To wszystko, co Waggle przechowuje na tym komputerze. Usunięte zostanie tylko to, co wybierzesz; sam program odinstalujesz tak jak każdy inny.</translation></message>
@@ -2050,7 +2049,7 @@
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
 <message><source>Train in %1</source><translation>Trenuj w %1</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
-<message><source>Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
+<message><source>Train with your friends, your class or your lab: create a swarm and invite them, or join with an invite.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
@@ -2060,10 +2059,12 @@
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Trening nie czeka na peerów.</translation></message>
 <message><source>Training does not wait for them.</source><translation>Trening na nich nie czeka.</translation></message>
+<message><source>Training hours</source><translation>Godziny treningu</translation></message>
 <message><source>Training in %1 begins after a first test.</source><translation>Trening w %1 zacznie się po pierwszym teście.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
 <message><source>Training is on hold.</source><translation>Trening jest wstrzymany.</translation></message>
+<message><source>Training resumes by itself.</source><translation>Trening wznowi się sam.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekundy trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekund trening sam zacznie się znowu.</numerusform></translation></message>
 <message><source>Training starts again by itself.</source><translation>Trening sam zacznie się znowu.</translation></message>
@@ -2071,7 +2072,8 @@
 <message><source>Training starts without a window</source><translation>Trening startuje bez okna</translation></message>
 <message><source>Training stopped %1 times in a row.</source><translation>Trening zatrzymał się (ile razy z rzędu: %1).</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Trening zatrzymał się nieoczekiwanie.</translation></message>
-<message><source>Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept.</source><translation>Trenuje przez trzy rundy na tym komputerze. Nic nie jest udostępniane i nic z tego nie zostaje.</translation></message>
+<message><source>Training time</source><translation>Czas treningu</translation></message>
+<message><source>Trains for three rounds on this computer. Nothing is shared or saved.</source><translation>Trenuje przez trzy rundy na tym komputerze. Nic nie jest udostępniane ani zapisywane.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Traktuj go tak, jakby nigdy nie był wyciszony ani zablokowany.</translation></message>
 <message><source>Trusted</source><translation>Zaufany</translation></message>
 <message><source>Trusted.</source><translation>Zaufany.</translation></message>
@@ -2114,6 +2116,7 @@
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
 <message><source>Used %1 of its %2 examples.</source><translation>Wykorzystano %1 z jego %2 przykładów.</translation></message>
 <message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
+<message><source>Uses about a quarter of your processor and gives way to other programs.</source><translation>Używa około jednej czwartej procesora i ustępuje innym programom.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>
@@ -2222,11 +2225,11 @@
 <message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you type, unless you share it</source><translation>To, co piszesz, chyba że zechcesz to udostępnić</translation></message>
 <message><source>What you would share, and what stays on this computer</source><translation>Co będzie udostępniane, a co zostaje na tym komputerze</translation></message>
-<message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
 <message><source>What your computer contributes is counted here from its first round on.</source><translation>Wkład Twojego komputera jest tu liczony od pierwszej rundy.</translation></message>
 <message><source>What your model is asked now</source><translation>O co jest teraz pytany Twój model</translation></message>
 <message><source>What your model learned is kept. Choose a swarm, or train alone for now.</source><translation>To, czego model się nauczył, zostaje. Wybierz rój albo trenuj na razie samodzielnie.</translation></message>
 <message><source>What your model learned is read back and checked.</source><translation>To, czego nauczył się Twój model, jest odczytywane i sprawdzane.</translation></message>
+<message><source>What your model's answers earn. All on one scale, up to %1</source><translation>Ile zdobywają odpowiedzi Twojego modelu. Wszystkie na jednej skali do %1</translation></message>
 <message><source>What your models learned</source><translation>Czego nauczyły się Twoje modele</translation></message>
 <message><source>When another swarm suits your model better</source><translation>Gdy inny rój lepiej pasuje do Twojego modelu</translation></message>
 <message><source>When other programs want the processor too.</source><translation>Gdy inne programy też potrzebują procesora.</translation></message>
@@ -2306,7 +2309,6 @@
 <message><source>You found it.</source><translation>Znalezione.</translation></message>
 <message><source>You gave</source><translation>Oddano</translation></message>
 <message><source>You get it once you have accepted its licence on Hugging Face. Waggle shows how.</source><translation>Dostaniesz go, gdy przyjmiesz jego licencję na Hugging Face. Waggle pokaże jak.</translation></message>
-<message><source>You keep training %1 until the new model is here and checked.</source><translation>Dalej trenujesz %1, aż nowy model zostanie pobrany i sprawdzony.</translation></message>
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Nauka z %n poprawnej odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform></translation></message>
@@ -2317,14 +2319,12 @@
 <message><source>You share</source><translation>Udostępniasz</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
 <message><source>You take part. Your model's first answers are marked after its next round, those of others as they come.</source><translation>Bierzesz udział. Pierwsze odpowiedzi Twojego modelu będą ocenione po jego następnej rundzie, a odpowiedzi innych, gdy nadejdą.</translation></message>
-<message><source>You train %1</source><translation>Trenujesz %1</translation></message>
 <message><source>You train alone</source><translation>Trenujesz w pojedynkę</translation></message>
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Trenujesz w pojedynkę: nikt nie odpowiada. Inni mogą być wyłączeni albo przeszkadza zapora.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Trenujesz w pojedynkę; zaproś kogoś, by uczyć się razem.</translation></message>
 <message numerus="yes"><source>You trained on %n days</source><translation><numerusform>Trening w %n dniu</numerusform><numerusform>Trening w %n dniach</numerusform><numerusform>Trening w %n dniach</numerusform></translation></message>
 <message><source>You used</source><translation>Wykorzystano</translation></message>
 <message><source>You went back to an earlier round. </source><translation>Oglądasz wcześniejszą rundę. </translation></message>
-<message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
 <message><source>You will share</source><translation>Udostępnisz</translation></message>
 <message><source>You're the only one here. Invite someone.</source><translation>Jesteś tu jedyną osobą. Zaproś kogoś.</translation></message>
 <message><source>You, as the swarm sees you</source><translation>Ty oczami roju</translation></message>
@@ -2361,6 +2361,7 @@
 <message><source>Your model is %1, on this computer only.</source><translation>Twój model: %1, tylko na tym komputerze.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Twój model: %1 (%2).</translation></message>
 <message><source>Your model is getting ready.</source><translation>Twój model się przygotowuje.</translation></message>
+<message><source>Your model is in its first round.</source><translation>Twój model jest w pierwszej rundzie.</translation></message>
 <message><source>Your model is not available right now.</source><translation>Twój model jest teraz niedostępny.</translation></message>
 <message><source>Your model is not open now, so it did not try them.</source><translation>Twój model nie jest teraz otwarty, więc ich nie próbował.</translation></message>
 <message><source>Your model is ready, and trains.</source><translation>Twój model jest gotowy i trenuje.</translation></message>
@@ -2385,6 +2386,7 @@
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
 <message><source>Your model, round %1</source><translation>Twój model, runda %1</translation></message>
+<message><source>Your name and picture are made from a private key. Back it up to keep them on another computer.</source><translation>Twoja nazwa i obrazek powstają z klucza prywatnego. Zrób jego kopię, aby zachować je na innym komputerze.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Twój adres sieciowy, dla napotkanych peerów</translation></message>
@@ -2446,11 +2448,12 @@
 <message><source>as a trend, stopped after round %1</source><translation>jako trend, przerwany po rundzie %1</translation></message>
 <message><source>as a trend; the result is from new questions</source><translation>jako trend; wynik z nowych pytań</translation></message>
 <message><source>as much as its readable answers need</source><translation>tyle, ile wymagają jego czytelne odpowiedzi</translation></message>
-<message><source>as usual for such a model</source><translation>jak zwykle przy takim modelu</translation></message>
+<message><source>as usual for this kind of model</source><translation>jak zwykle przy takim modelu</translation></message>
 <message><source>as you chose</source><translation>zgodnie z Twoim wyborem</translation></message>
 <message><source>as you set it</source><translation>zgodnie z Twoim ustawieniem</translation></message>
 <message><source>automatic: model, swarm, settings</source><translation>automatycznie: model, rój, ustawienia</translation></message>
 <message><source>blocked</source><translation>zablokowany</translation></message>
+<message><source>blue ring: a peer was right first</source><translation>niebieska obwódka: ktoś inny był pierwszy</translation></message>
 <message><source>broken text</source><translation>uszkodzony tekst</translation></message>
 <message><source>by %1</source><translation>od %1</translation></message>
 <message><source>by your model</source><translation>od Twojego modelu</translation></message>
@@ -2464,6 +2467,7 @@
 <message><source>could not be judged</source><translation>nie udało się ocenić</translation></message>
 <message><source>cut off</source><translation>ucięte</translation></message>
 <message><source>damaged: %1</source><translation>uszkodzone: %1</translation></message>
+<message><source>darker: more right, blue edge: learned from peers</source><translation>ciemniej: więcej dobrych, niebieski brzeg: nauka od innych</translation></message>
 <message><source>dashed: a relay</source><translation>przerywane: przekaźnik</translation></message>
 <message><source>does not name one swarm</source><translation>nie wskazuje jednego roju</translation></message>
 <message><source>done</source><translation>gotowe</translation></message>
@@ -2603,11 +2607,11 @@
 <message><source>no column is named answer</source><translation>żadna kolumna nie nazywa się answer</translation></message>
 <message><source>no column is named question or prompt</source><translation>żadna kolumna nie nazywa się question ani prompt</translation></message>
 <message><source>no member of this private swarm</source><translation>nie jest członkiem tego prywatnego roju</translation></message>
+<message><source>no members seen yet</source><translation>jeszcze nikogo nie widziano</translation></message>
 <message><source>no message is the user's</source><translation>żadna wiadomość nie pochodzi od użytkownika</translation></message>
 <message><source>no supported GPU was found, which is normal</source><translation>nie znaleziono obsługiwanej karty graficznej, co jest normalne</translation></message>
 <message><source>no swarm</source><translation>bez roju</translation></message>
 <message><source>nobody here has that name</source><translation>nikt tutaj tak się nie nazywa</translation></message>
-<message><source>nobody seen yet</source><translation>nikogo jeszcze nie widziano</translation></message>
 <message><source>none</source><translation>brak</translation></message>
 <message><source>not downloaded yet</source><translation>jeszcze nie pobrany</translation></message>
 <message><source>not finished</source><translation>nie ukończono</translation></message>
@@ -2638,14 +2642,14 @@
 <message><source>question beyond the charter's limit</source><translation>pytanie poza limitem karty roju</translation></message>
 <message><source>raised, because many answers were cut off</source><translation>zwiększono, bo wiele odpowiedzi zostało uciętych</translation></message>
 <message><source>reasoning-gym has no file %1</source><translation>reasoning-gym nie ma pliku %1</translation></message>
+<message><source>recently right</source><translation>dobrych ostatnio</translation></message>
 <message><source>reserved question</source><translation>pytanie testowe</translation></message>
 <message><source>right</source><translation>dobrze</translation></message>
 <message><source>right answer</source><translation>dobra odpowiedź</translation></message>
-<message><source>right lately</source><translation>dobrych ostatnio</translation></message>
 <message><source>right on new questions</source><translation>dobrze w nowych pytaniach</translation></message>
 <message><source>right when it stopped</source><translation>trafne przy zatrzymaniu</translation></message>
 <message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
-<message><source>right, but not marked</source><translation>dobra, ale nieoznaczona</translation></message>
+<message><source>right, wrong format</source><translation>dobrze, zła forma</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>
 <message><source>round %1, %2 was right first</source><translation>runda %1, pierwszy dobrze: %2</translation></message>
@@ -2662,7 +2666,6 @@
 <message><source>standard</source><translation>standardowe</translation></message>
 <message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
-<message><source>stronger: better answers, blue: learned from peers</source><translation>mocniejszy kolor: lepsze odpowiedzi, niebieski: nauka od peerów</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
 <message><source>taking a test</source><translation>przechodzi test</translation></message>
@@ -2700,7 +2703,6 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: a peer was right first</source><translation>gruba ramka: peer był pierwszy</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

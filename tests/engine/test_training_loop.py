@@ -31,7 +31,7 @@ from waggle.sapo.evaluation import exam_of
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.questions import Question, QuestionId
-from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
 PEER = b"p" * 38
@@ -404,6 +404,10 @@ def test_a_step_that_is_not_finite_teaches_nothing_and_the_first_in_a_row_is_war
     assert [update.left_out for update in updates] == ["not_finite", "not_finite", "", "not_finite"]
     assert [update.step for update in updates] == [0, 0, 1, 1]
     assert [any(map(any, (lesson.effects for lesson in update.lessons))) for update in updates] == [False, False, True, False]
+    assert [len(update.taught) for update in updates] == [0, 0, 1, 0], "one peer taught"
+    example = updates[2].taught[0]
+    assert not example.key.startswith(me.origin[-6:].hex())
+    assert any(completion.reward >= RIGHT for completion in example.completions)
     assert [event.summary.left_out for event in completed] == [True, True, False, True]
     assert [event.summary.taught > 0 for event in completed] == [False, False, True, False]
     assert [warned.title for warned in recording.of(events.Warned)] == [

@@ -94,7 +94,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("no answer tag", "bare", "cross")),
-        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, but not marked", "accent", "pen")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, wrong format", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,
@@ -200,7 +200,7 @@ def test_the_verdict_is_a_sentence() -> None:
     )
     assert score_headline(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
     assert "reward of 0.40" in score_headline(State(rounds=(played,)))
-    assert score_headline(State(ready=ready(round=0))) == "The first round is not finished yet"
+    assert score_headline(State(ready=ready(round=0))) == "Charts appear after the first round"
 
 
 def test_the_verdict_on_few_questions_says_how_sure_it_is() -> None:

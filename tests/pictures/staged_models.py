@@ -82,7 +82,7 @@ LARGE = _failed(
     Message(
         "This model does not fit: it needs at least %1 GB of memory, and Waggle may use %2 GB.",
         Figure(18.9, 1),
-        Figure(9.0, 1),
+        Figure(7.6, 1),
         Message("%1%", Figure(85)),
     ),
     Message("Choose a smaller model, close other programs, or let Waggle use more memory in Settings."),

@@ -149,7 +149,7 @@ class TrainingLoop:
                     gathered = stage
                     self._call.publish(round_events.groups_gathered_event(stage))
                 case stages.Learned():
-                    updated = round_events.policy_updated_event(stage, own, self._node.policy.steps)
+                    updated = round_events.policy_updated_event(stage, own, self._node.policy.steps, titles)
                     taught = {} if updated.left_out else self._ahas.record_lessons(stage, self._node.origin)
                     self._call.publish(updated)
                     self._warn_once(updated)

@@ -363,13 +363,17 @@ class GroupsGathered(Event, frozen=True, kw_only=True, tag=True):
 
 
 class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):
-    """An optimizer step was taken, or left out for a reason; then `step` stays the same, and no lesson has an effect."""
+    """An optimizer step was taken, or left out for a reason; then `step` stays the same, and no lesson has an effect.
+
+    `taught` has one of the groups that each of a few peers taught with, to read.
+    """
 
     round: int
     step: int
     metrics: Metrics
     lessons: tuple[Lesson, ...]
     left_out: LeftOut = ""
+    taught: tuple[ShownGroup, ...] = ()
 
 
 class RoundsRecalled(Event, frozen=True, kw_only=True, tag=True):

@@ -35,7 +35,7 @@ def test_plurals_carry_thousands() -> None:
         (1.0, "right", "right"),
         (0.0, "no answer tag", "no answer tag"),
         (0.25, "close", "0.25  close"),
-        (0.0, UNTAGGED, "right, but not marked"),
+        (0.0, UNTAGGED, "right, wrong format"),
     ],
 )
 def test_a_reward_has_its_reason(value: float, reason: str, words: str) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup, has_form
 
 # Of all texts of one event. The line of such an event, and of a State full of such cards, stays well below json_lines.MAX_LINE.
 MAX_EVENT_CHARACTERS = 600_000
+TEACHERS = 3  # peers of whom an example goes along with a step
 
 
 def key_of(group: Group) -> str:
@@ -105,14 +106,29 @@ def groups_gathered_event(stage: stages.Gathered) -> events.GroupsGathered:
     )
 
 
-def policy_updated_event(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
+def policy_updated_event(stage: stages.Learned, own: stages.Judged, step: int, titles: Titles) -> events.PolicyUpdated:
     """`own` are the local completions of the same round."""
     reason = left_out(stage)
+    taught = () if reason else shown_groups(_examples(stage, {judged.group.origin for judged in own.groups}), titles)
     lessons = tuple(
         events.Lesson(key=key_of(lesson.group.group), effects=(0,) * len(lesson.effects) if reason else lesson.effects)
         for lesson in stage.lessons
     )
-    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons, left_out=reason)
+    metrics = _metrics(stage, own)
+    return events.PolicyUpdated(round=stage.round, step=step, metrics=metrics, lessons=lessons, left_out=reason, taught=taught)
+
+
+def _examples(stage: stages.Learned, own: Container[bytes]) -> list[JudgedGroup]:
+    """Of each peer that taught, the first group with a right answer, or else its first; of those who taught most.
+
+    `own`: the origins that are no peers.
+    """
+    by_peer: dict[bytes, list[JudgedGroup]] = {}
+    for lesson in stage.lessons:
+        if any(lesson.effects) and lesson.group.group.origin not in own:
+            by_peer.setdefault(lesson.group.group.origin, []).append(lesson.group)
+    most = sorted(by_peer.values(), key=len, reverse=True)[:TEACHERS]
+    return [next((group for group in groups if max(group.rewards) >= RIGHT), groups[0]) for groups in most]
 
 
 def left_out(stage: stages.Learned) -> events.LeftOut:

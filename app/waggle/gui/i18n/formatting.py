@@ -130,7 +130,7 @@ def size(number: float) -> str:
 def reward(completion: events.ShownCompletion) -> str:
     """ "right", "no answer tag", "0.25  close": a number only where a word does not say it all."""
     if completion.reason == events.UNTAGGED:
-        return tr("right, but not marked")
+        return tr("right, wrong format")
     if completion.reason and completion.reward in (0.0, 1.0):
         return tr(visible(completion.reason))
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
@@ -158,6 +158,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """`visible` for a heading: line ends become spaces."""
     return text if isinstance(text, Message) else visible(" ".join(text[:LONGEST_SHOWN].split()))
+
+
+def shortened(words: str, most: int) -> str:
+    """At most so many characters of these words, with an ellipsis where there are more."""
+    return words if len(words) <= most else f"{words[:most].rstrip()}…"
 
 
 def peer_name(name: str, peer_id: str) -> str:

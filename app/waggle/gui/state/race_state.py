@@ -204,7 +204,7 @@ def _figures(exam: Examined, learned: int) -> str:
         "%n first right answer came after learning from another copy.",
         "%n first right answers came after learning from another copy.",
     )
-    return f"{words} {jumped} {tr('Luck plays a part.')}"
+    return f"{words} {jumped} {tr('Results vary from race to race.')}"
 
 
 def transfer_words(race: Race) -> str:

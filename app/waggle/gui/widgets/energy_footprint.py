@@ -85,7 +85,7 @@ class EnergyCard(QFrame):
         ]
         head = row(Icon(theme, "bolt", "accent_text", 18), text(theme, tr("Energy"), "heading"), None, gap=8)
         hint = text(theme, tr("Set your own watts, a price and a daily limit in Settings."), "small", "faint", wrap=True)
-        self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 16, 20, 16)))
+        self.setLayout(column(head, *self._lines, hint, None, gap=4, margins=(20, 16, 20, 16)))
 
     def show_state(self, state: State, date: str) -> None:
         for line, words in zip(self._lines, footprint(state, date), strict=True):

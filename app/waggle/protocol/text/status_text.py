@@ -101,7 +101,7 @@ def _paused_sentence(state: State) -> Sentence:
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends
     elif until:
-        ends = Message("It then continues by itself.")
+        ends = Message("Training resumes by itself.")
     detail = in_turn(Message("Nothing was lost."), ends)
     return Sentence(word=Message("Paused by you"), says=says, detail=detail, tone="plain", sign="pause", action="resume")
 

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.charts.painted.swarm_graph_layout import NAME_ROOM, most_active_peers, place_peers
-from waggle.gui.pages.home.sharing_card import SharingCard
+from waggle.gui.pages.home.sharing_card import APART, AVATAR, AvatarRow, SharingCard
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
@@ -39,6 +39,27 @@ def test_peers_stand_as_there_is_room_for_them(
     card.show()
     card.show_state(state, 1.0)
     qtbot.waitUntil(lambda: (card._picture.isVisible(), card._row.isVisible()) == (pictured, listed))
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+def test_where_their_picture_has_no_room_few_peers_are_named(theme: Theme, qtbot: QtBot) -> None:
+    rows = AvatarRow(theme)
+    qtbot.addWidget(rows)
+    rows.show_peers(PEERS.values(), halts=False)
+    assert rows.accessibleName() == "first, second and third"
+
+    def ends_at(high: int) -> int:
+        """The last column of pixels with anything drawn."""
+        rows.resize(300, high)
+        picture = rows.grab().toImage()
+        ground = picture.pixel(299, 0)
+        drawn = [x for x in range(300) for y in range(picture.height()) if picture.pixel(x, y) != ground]
+        return max(drawn)
+
+    low, high = theme.px(2 * APART), theme.px(3 * APART)
+    assert abs(ends_at(low) - theme.px(2 * APART + 2 * AVATAR)) < 3, "side by side, without names"
+    words = QFontMetricsF(theme.font("small")).horizontalAdvance("second")
+    assert abs(ends_at(high) - (theme.px(2 * AVATAR) + 8 + words)) < 4, "each with its name"
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so

@@ -241,11 +241,11 @@ def test_equal_answers_stand_as_one_once_they_are_judged(theme: Theme, qtbot: Qt
     question_card = QuestionCard(theme, set())
     qtbot.addWidget(question_card)
     question_card.show_card(group, State(round=2), 2.0)
-    assert question_card._tries.accessibleDescription() == "3 × 1/1: right. 1 × 9: right, but not marked"
+    assert question_card._tries.accessibleDescription() == "3 × 1/1: right. 1 × 9: right, wrong format"
     assert question_card._right.words() == "3 of 4 right"
     question_card._toggle()
     names = [tile.accessibleName() for tile in question_card._tiles if not tile.isHidden()]
-    assert names == ["right  ×3: <answer>1/1</answer>", "right, but not marked: 9"]
+    assert names == ["right  ×3: <answer>1/1</answer>", "right, wrong format: 9"]
     assert question_card.as_text(group).count("<answer>1/1</answer>") == 3, "a copy has all of them"
 
 

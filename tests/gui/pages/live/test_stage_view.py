@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -19,7 +19,7 @@ from waggle.gui.pages.live.page import ALL_ANSWERS, NOTHING, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import SHORTEST_LINK
 from waggle.gui.state.settings_store import SettingsStore
-from waggle.gui.state.story.stage import DWELL, LINGER
+from waggle.gui.state.story.stage import DWELL, LINGER, beginning_of
 from waggle.gui.state.story.tries import essence
 from waggle.gui.theme.theme import LessMotion, Theme
 from waggle.protocol import events
@@ -215,7 +215,7 @@ def test_while_the_first_test_runs_both_views_show_how_far_it_is(theatre: Theatr
 
 def test_the_steps_are_of_the_running_round_and_the_card_is_of_one_that_is_finished(theatre: Theatre) -> None:
     theatre.play(0)
-    assert theatre.scene._round.words() == "Round 1, finished"
+    assert theatre.scene._round.words() == "Last finished round: 1"
     blank = events.ShownGroup(key="me/1", specialty="Fractions", question="1?", completions=())
     theatre.take(events.QuestionsDrawn(round=1, epoch=0, groups=(blank,), group_size=2))
     assert theatre.live._stepper.accessibleName().startswith("Round 2: ")
@@ -384,6 +384,22 @@ def test_a_lesson_is_seen_as_it_happens_unless_motion_is_reduced(
     assert len(flight._flights) == moves
     qtbot.waitUntil(lambda: not flight.isVisible())
     assert not flight._frames.isActive()
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_the_example_of_a_peer_comes_from_its_picture(theatre: Theatre, qtbot: QtBot, wide: bool) -> None:
+    theatre.live.theme.less_motion = "off"
+    theatre.window.resize(1600 if wide else 1024, 900)
+    theatre.take(events.PeerChanged(peer=events.PeerInfo(id=PEERS[0][0], name="Brisk Otter")))
+    lessons = (f"{beginning_of(PEERS[0][0])}/logic/0/1",)
+    theatre.play(0, lessons=lessons)
+    theatre.play(1, lessons=lessons)
+    flight, face = theatre.scene._flight, theatre.scene._teachers[0]._face
+    qtbot.waitUntil(flight.isVisible)
+    flight._advance()
+    (theirs,) = [way for way in flight._flights if way.role == "peer"]
+    assert theirs.start == QPointF(face.mapTo(theatre.scene, face.rect().center()))
+    assert theatre.scene.rect().contains(theirs.start.toPoint())
 
 
 def test_all_answers_is_one_press_away_and_back(theatre: Theatre, qtbot: QtBot) -> None:

@@ -191,7 +191,7 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     hostile = "bees/tiny" + "-long" * 40
     answer(window, HubResults(words="tiny bee", models=(ModelOffer(name=hostile, licence="<b>x</b>", downloads=7), LARGE)))
     assert page._field.message() == ""
-    assert page._hub._title.text() == "On Hugging Face: tiny bee"
+    assert page._hub._title.text() == "Results on Hugging Face for “tiny bee”"
     assert offer_card(page, hostile).width() < page.width()
     buttons(offer_card(page, hostile))[0].click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name=hostile)
@@ -200,7 +200,7 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     page._field.edit.setText("nothing")
     page._field._act.click()
     answer(window, HubResults(words="nothing", models=()))
-    assert page._hub._line.text().startswith("Hugging Face has no text model")
+    assert page._hub._line.text().startswith("No model that Waggle can train")
     page._field._act.click()
     refuse(window, "Hugging Face cannot be reached.", "Check the connection, then search again.", sent[-1].id)
     assert page._field.message() == "Hugging Face cannot be reached. Check the connection, then search again."
@@ -243,7 +243,7 @@ def test_a_download_shows_how_far_it_is_and_is_cancelled(models: Models) -> None
     assert page._choice._title.words() == "Downloading Small"
     assert choice_progress(coming) == "100 MB of 273 MB, about 2 min left"
     assert page._choice._bar.value() == 366
-    assert page._choice._unchanged.text().startswith("You keep training ")
+    assert page._choice._unchanged.text().endswith(" keeps training until the new model is ready.")
     assert (buttons(offer_card(page, "bees/small"))[0].text(), buttons(offer_card(page, "bees/small"))[0].isEnabled()) == (
         "Downloading",
         False,
@@ -391,8 +391,10 @@ def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(
     remove.click()
     remove.click()
     assert sent[known:] == [commands.RemoveModel(id=sent[-1].id, name="Qwen/Tiny")]
+    assert page._model_cards[0]._chip.accessibleName() == "In training"
     tell(window, events.PhaseChanged(phase="stopped", round=613))
     assert (remove.isEnabled(), bool(remove.toolTip())) == (False, True)
+    assert page._model_cards[0]._chip.accessibleName() == "Not training"
 
 
 def test_what_was_learned_is_exported_and_said(models: Models) -> None:
@@ -480,7 +482,7 @@ def test_a_model_with_a_licence_leads_to_its_page(models: Models, monkeypatch: p
     assert offer_card(page, "bees/large")._account.text() == "Not accepted yet"
     assert offer_card(page, "bees/large")._fit.text() == "This model does not fit: it needs 300.5 GB.", "it is known as before"
     next(button for button in buttons(steps) if button.text() == "Open its page").click()
-    next(button for button in steps.findChildren(QPushButton) if button.text() == "Make a token").click()
+    next(button for button in steps.findChildren(QPushButton) if button.text() == "Get a token").click()
     assert opened == ["https://huggingface.co/bees/large", "https://huggingface.co/settings/tokens"]
 
 

@@ -94,7 +94,7 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Tell
         ({"trusted": True}, "Trusted"),
         ({"doubted_until": NOW + 60, "reason": "too large"}, "Doubtful"),
         ({"doubted_until": NOW, "reason": "too large"}, "–"),
-        ({"refusal": "runs Waggle 0.2"}, "Mismatch"),
+        ({"refusal": "runs Waggle 0.2"}, "Incompatible"),
         ({"choice": "muted", "trusted": True}, "Muted"),
         ({"choice": "blocked"}, "Blocked"),
     ],

@@ -169,6 +169,8 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
     tell(window, ChatCleared())
     assert boxes(view) == []
     assert view._empty.isVisible()
+    assert window.focusWidget() is view.message
+    assert not view._clear.isVisible()
 
 
 def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:

@@ -92,7 +92,7 @@ UNMARKED = replace(WRONG, text="3/7", reason=UNTAGGED, start=0, length=0)
 @pytest.mark.parametrize(
     ("before", "verdict"),
     [
-        (UNMARKED, "It knew this before training. After 64 rounds it also marks this as its answer."),
+        (UNMARKED, "It knew this before training. After 64 rounds it also writes it in the required form."),
         (replace(WRONG, reward=0.3), "It learned this: close before training, right after 64 rounds."),
         (replace(WRONG, reason="cut off"), "It learned this: cut off before training, right after 64 rounds."),
         (replace(WRONG, reason="could not be judged"), "It gets this one right."),

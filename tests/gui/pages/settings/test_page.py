@@ -513,7 +513,7 @@ def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_compute
     qtbot.addWidget(page)
     week = row_of(page, "when.week")
     assert week._control.isHidden(), "all hours are folded"
-    assert week._note.text().startswith("It may train at any hour.")
+    assert week._note.text().startswith("Any time.")
     week.take_focus()
     assert not week._control.isHidden()
     assert week._note.text().startswith("Filled hours may be used.")

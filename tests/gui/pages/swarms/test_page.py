@@ -797,7 +797,7 @@ def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(wind
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ({"shipped": True}, "nobody seen yet"),
+        ({"shipped": True}, "no members seen yet"),
         ({"shipped": True, "members": 3}, "3 members when last asked"),
         ({"shipped": True, "active": True}, ""),
         ({"created": True}, ""),

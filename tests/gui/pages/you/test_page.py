@@ -78,17 +78,21 @@ def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> No
     assert you._figures[0]._value.text() == "1,472"
 
 
-def test_a_beginner_sees_a_quarter_beside_its_table_and_later_a_year_as_one_of_both(page: Page) -> None:
+def test_a_beginner_sees_a_quarter_beside_the_energy_and_later_a_year_above_it(page: Page) -> None:
     window, you, _ = page
     for back, recent in ((7 * 12, True), (7 * 13, False)):
         first = Day(date=(TODAY - datetime.timedelta(days=back)).isoformat(), rounds=2, answers=128)
         tell(window, replace(DAYS, days=(first, *DAYS.days)))
-        assert (you._calendar.isVisible(), you._table.isVisible(), you._as_table.isVisible()) == (True, recent, not recent)
+        QApplication.processEvents()
         assert you._period.text() == ("Recent weeks" if recent else "The last year")
+        assert (you._energy.y() == you._calendar_card.y()) == recent
         assert you._map.place_of(TODAY).right() <= you._map.width()
-    you._as_table.click()
-    assert (you._calendar.isVisible(), you._table.isVisible()) == (False, True)
-    assert you._table.height() > you._table.rowHeight(0) * 3
+        you._as_table.click()
+        QApplication.processEvents()
+        assert (you._calendar.isVisible(), you._table.isVisible()) == (False, True)
+        assert you._table.height() > you._table.rowHeight(0) * 3
+        assert you._energy.y() > you._calendar_card.y()
+        you._as_table.click()
 
 
 def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBot) -> None:
@@ -97,6 +101,7 @@ def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBo
     qtbot.keyClick(you._map, Qt.Key.Key_Up)
     assert you._day.words() == f"{day_words(YESTERDAY, DAYS.days[0])}"
     assert you._map.accessibleDescription() == you._day.words()
+    you._as_table.click()
     assert [you._rows.index(0, column).data() for column in range(4)] == [whole_day(YESTERDAY), "128", "32", "2"]
     assert you._rows.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == whole_day(YESTERDAY), "in a narrow column it is cut"
 

@@ -41,10 +41,11 @@ class Played:
         groups = question(number, 0, WRONG, WRONG), question(number, 1, WRONG, RIGHT)
         self.take(events.GroupsJudged(round=number, groups=groups))
 
-    def learn(self, number: int, *keys: str, left_out: events.LeftOut = "") -> None:
+    def learn(self, number: int, *keys: str, left_out: events.LeftOut = "", taught: tuple[events.ShownGroup, ...] = ()) -> None:
         effects = (0, 0) if left_out else (1, 0)
         lessons = tuple(events.Lesson(key=key, effects=effects) for key in keys)
-        self.take(events.PolicyUpdated(round=number, step=1, metrics=events.Metrics(), lessons=lessons, left_out=left_out))
+        metrics = events.Metrics()
+        self.take(events.PolicyUpdated(round=number, step=1, metrics=metrics, lessons=lessons, left_out=left_out, taught=taught))
 
     def end(self, number: int, reward: float = 0.25) -> None:
         summary = events.RoundSummary(round=number, at=1.0, reward=reward, solved=0.25, seconds=1.0)
@@ -218,6 +219,19 @@ def test_what_was_learned_and_from_whom_is_one_sentence() -> None:
     assert [teacher.example is not None for teacher in teachers] == [False, True, False]
     played.end(0)
     assert played.stage.scene.taught == 4, "it is remembered"
+
+
+def test_an_example_of_a_peer_may_come_along_with_the_step() -> None:
+    played = Played()
+    played.draw(0)
+    played.judge(0)
+    shown = events.ShownGroup(key=f"{beginning_of(OTTER)}/logic/0/1", specialty="Logic", question="Why?", completions=(RIGHT,))
+    played.learn(0, "me/0/0", f"{beginning_of(OTTER)}/logic/0/0", shown.key, taught=(shown,))
+    assert played.stage.scene is not None
+    (teacher,) = played.stage.scene.teachers
+    assert teacher.example is not None
+    assert (teacher.example.question, teacher.example.completions) == ("Why?", (RIGHT,))
+    assert not teacher.example.mine
 
 
 @pytest.mark.parametrize(

@@ -96,4 +96,7 @@ def _reach(addresses: tuple[str, ...]) -> Message:
         return Message("It works from anywhere.")
     if all(host is not None and host.is_loopback for host in hosts):
         return Message("It works on this computer only.")
-    return Message("It works only for people on your own network: Waggle found no address that can be reached from outside.")
+    return Message(
+        "This invite works only on your own network, such as your Wi-Fi at home: "
+        "Waggle found no address that can be reached from outside."
+    )

@@ -34,28 +34,36 @@ class LessonFlight(PaintedWidget):
         self.setParent(below)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._clock, self._begun = clock, 0.0
-        self._flights: list[Flight] = []
+        self._measure: Callable[[], Sequence[Flight]] = tuple
+        self._flights: Sequence[Flight] = ()
         self._frames = QTimer(self)
         self._frames.setInterval(FRAME_MS)
         self._frames.timeout.connect(self._advance)
         self.hide()
 
-    def fly(self, flights: Sequence[Flight]) -> None:
-        below = self.parentWidget()
-        if not (flights and self.theme.moves and below is not None and below.isVisible()):
+    def fly(self, measure: Callable[[], Sequence[Flight]]) -> None:
+        """Show the flights that `measure` returns for each frame: the layout may still move what they are between."""
+        self._measure, self._begun = measure, self._clock()
+        if not (self.theme.moves and self._place()):
             return
-        self._flights, self._begun = list(flights), self._clock()
-        self.setGeometry(below.rect())
         self.raise_()
         self.show()
         self._frames.start()
+
+    def _place(self) -> bool:
+        """Measure the flights again; False if there are none to be seen."""
+        below = self.parentWidget()
+        assert below is not None
+        self.setGeometry(below.rect())
+        self._flights = self._measure()
+        return below.isVisible() and bool(self._flights)
 
     def _share(self) -> float:
         """How much of the time is over."""
         return (self._clock() - self._begun) * 1000 / max(1, tokens().duration["flow"])
 
     def _advance(self) -> None:
-        if self._share() >= 1:
+        if self._share() >= 1 or not self._place():
             self.hide()
         self.update()
 

@@ -47,6 +47,8 @@ class RaceGrid(PaintedChart):
                 fresh = [cell for cell, teacher in run.solved.items() if teacher is not None and cell not in old.solved]
                 if len(self._jumps) + len(fresh) <= TOGETHER:
                     self._jumps |= dict.fromkeys(fresh, self._clock())
+            if race.phase in ("stopped", "failed"):
+                self._jumps.clear()  # all stands where it stopped
             if self._jumps:
                 self.frames.start()
             self.update()

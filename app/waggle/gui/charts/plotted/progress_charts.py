@@ -246,7 +246,7 @@ class RewardChart(InteractiveChart):
             else:
                 self.draw_curve(places, rewards, self.pen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
         if reward is not None and self._part.has_newest:
-            self.draw_label(EndLabel(x[-1], reward, f"   {tr('Offered')}  {decimal(reward, 2)}", "peer"))
+            self.draw_label(EndLabel(x[-1], reward, f"   {tr('Peers')}  {decimal(reward, 2)}", "peer"))
 
 
 def _between(ends: tuple[float, float], x: Sequence[float], y: Sequence[float]) -> list[float]:

@@ -80,7 +80,7 @@ WORDS = (
     (later("New questions"), later("Questions that your model never trains on: the honest test of what it learned.")),
     (
         later("Answers not verified"),
-        later("Only one program knows these answers, so Waggle could not check them a second way."),
+        later("Checked by one program only: there is no second way to check these answers."),
     ),
     (later("Answer tag"), later("<answer>…</answer>: Waggle looks for the answer only in here.")),
 )
@@ -103,7 +103,7 @@ class HelpQuestion:
 SELF_TEST = HelpQuestion(
     command=("selftest", "--stdio"),
     title=later("Does everything work here?"),
-    about=later("Trains for three rounds on this computer. Nothing is shared, and nothing of it is kept."),
+    about=later("Trains for three rounds on this computer. Nothing is shared or saved."),
     act=later("Run the self-test"),
     icon="play",
     busy=later("Testing. This takes about half a minute."),

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from waggle.gui.charts.painted.swarm_graph import SwarmGraph
 from waggle.gui.charts.painted.swarm_graph_layout import is_faded
-from waggle.gui.i18n.formatting import figure, tr
+from waggle.gui.i18n.formatting import figure, listed, one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state.story.learning_story import INVITE, Sharing, company, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
@@ -24,30 +24,38 @@ from waggle.protocol.state import HALTED_PHASES, State
 
 ALONE, LEAST = 60, 170  # pixels of height of the picture, before text scaling: of you, and with peers and their names
 AVATAR, APART = 12, 30  # pixels, before text scaling: the radius of an avatar in a row, and between two of them
+SPOKEN = 5  # names that a screen reader reads
 CELL, CELLS = 46, 6  # pixels, before text scaling: the radius of a free cell at most; and how many there are
 
 
 class AvatarRow(PaintedWidget):
-    """The peers side by side, where their picture has no room: those who are here first, then those of most use."""
+    """The peers where their picture has no room: those who are here first, then those of most use.
+
+    Each has a line with its name if there is room for all of these, else they stand side by side.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._peers: tuple[tuple[str, bool], ...] = ()
+        self._peers: tuple[tuple[str, str, bool], ...] = ()  # id, name, and whether it is grey
 
     def show_peers(self, peers: Iterable[PeerInfo], *, halts: bool) -> None:
         """`halts`: training pauses, so that all are grey."""
         ranked = sorted(peers, key=lambda peer: (peer.connection == "gone", bool(peer.choice), -peer.used, peer.id))
-        in_order = tuple((peer.id, halts or is_faded(peer)) for peer in ranked)
+        in_order = tuple((peer.id, one_line(peer.name) or tr("A peer"), halts or is_faded(peer)) for peer in ranked)
         if in_order != self._peers:
             self._peers = in_order
+            self.setAccessibleName(listed([name for _, name, _ in in_order], SPOKEN))
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
+        if len(self._peers) * apart <= place.height():
+            self._draw_names(painter, place)
+            return
         place.setTop(place.bottom() - 2 * radius - 4)  # on the line that says how many they are
         room = int(place.width()) // apart
         fitting = self._peers if len(self._peers) <= room else self._peers[: room - 1]
-        for number, (identity, gone) in enumerate(fitting):
+        for number, (identity, _name, gone) in enumerate(fitting):
             centre = QPointF(place.left() + radius + number * apart, place.center().y())
             draw_avatar(painter, self.theme, identity, centre, radius, gone=gone)
         if len(fitting) < len(self._peers):
@@ -56,6 +64,17 @@ class AvatarRow(PaintedWidget):
             painter.setPen(self.theme.colour("text_soft"))
             align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(rest, align, f"+{figure(len(self._peers) - len(fitting))}")
+
+    def _draw_names(self, painter: QPainter, place: QRectF) -> None:
+        radius, apart = self.theme.px(AVATAR), self.theme.px(APART)
+        painter.setFont(self.theme.font("small"))
+        for number, (identity, name, gone) in enumerate(reversed(self._peers)):
+            middle = place.bottom() - (number + 0.5) * apart
+            draw_avatar(painter, self.theme, identity, QPointF(place.left() + radius, middle), radius, gone=gone)
+            line = QRectF(place.left() + 2 * radius + 8, middle - radius, place.width() - 2 * radius - 8, 2 * radius)
+            painter.setPen(self.theme.colour("text_faint" if gone else "text"))
+            words = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, int(line.width()))
+            painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
 
 
 class FreeCells(PaintedWidget):

@@ -52,7 +52,7 @@ class SkillCard(QFrame):
         self._names_all = True  # or there are more teachers than have a line
         self._whole_key, self._short_key = "", ""
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
-        taught = text(theme, tr("Right first"), "small", "soft")
+        taught = text(theme, tr("Peers who were right first"), "small", "soft")
         self._taught = as_widget(column(4, taught, *self._teachers, None, gap=7))
         self.all_ahas = Button(theme, tr("See who was first"), "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
@@ -92,7 +92,7 @@ class SkillCard(QFrame):
         untested = tr("filled in after this test") if awaits else tr("filled in after the next test")
         words = tr("right on new questions") if tested else untested
         self._short_key = words
-        self._whole_key = f"{words}; {tr('thick ring: a peer was right first')}" if by_teacher else words
+        self._whole_key = f"{words}; {tr('blue ring: a peer was right first')}" if by_teacher else words
         self._show_teachers(by_teacher)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:

@@ -27,13 +27,13 @@ class AllAnswers(QWidget):
         self.pace = FeedPacer()
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
-        self.whose = SegmentedControl(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self.whose = SegmentedControl(theme, (tr("All"), tr("My model"), tr("Peers")), tr("Whose questions"))
         self.whose.chosen.connect(lambda _index: self.choice_changed.emit())
         self._menu_button = menu_button(theme, tr("All specialties"))
         self._menu = QMenu(self._menu_button)
         self._group = QActionGroup(self._menu)
         self._menu_button.setMenu(self._menu)
-        self.freeze = Button(theme, tr("Freeze"), icon="freeze")
+        self.freeze = Button(theme, tr("Pause list"), icon="pause")
         self.freeze.setCheckable(True)
         self.freeze.toggled.connect(self._set_frozen)
         self.controls: tuple[QWidget, ...] = (self.whose, self._menu_button, self.freeze)
@@ -87,7 +87,7 @@ class AllAnswers(QWidget):
 
     def _set_frozen(self, frozen: bool) -> None:
         self.pace.freeze(frozen)
-        self.freeze.say(tr("Frozen") if frozen else tr("Freeze"), "freeze")
+        self.freeze.say(tr("Resume list") if frozen else tr("Pause list"), "play" if frozen else "pause")
         self.choice_changed.emit()
 
     def _offer(self, titles: tuple[str, ...]) -> None:

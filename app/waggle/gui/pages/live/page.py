@@ -41,7 +41,7 @@ class LivePage(Page):
         self._redraw_timer.setInterval(AGAIN_MS)
         self._redraw_timer.timeout.connect(self._redraw_if_visible)
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
-        self._view = SegmentedControl(theme, (tr("Stage"), tr("All answers")), tr("What is shown"))
+        self._view = SegmentedControl(theme, (tr("One by one"), tr("All answers")), tr("What is shown"))
         self._view.chosen.connect(self._choose_view)
         views = as_widget(row(self._view, margins=edges(APART, 0, 0, 0)))
         self._retry = Button(theme, tr("Try again"), icon="play")

@@ -9,8 +9,8 @@ from waggle.core.peer_id import fingerprint
 from waggle.core.text.round_number import round_number
 from waggle.gui.charts.painted.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.painted.try_chips import TryChips
-from waggle.gui.i18n.formatting import ago, figure, listed, one_line, plural, tr
-from waggle.gui.pages.live.other_questions import OtherQuestions, arrows_key
+from waggle.gui.i18n.formatting import ago, breakable, figure, listed, one_line, plural, shortened, tr
+from waggle.gui.pages.live.other_questions import OtherQuestions, arrows_key, right_words
 from waggle.gui.state.story.namesakes import namesakes
 from waggle.gui.state.story.stage import Scene, Teacher, lesson_words
 from waggle.gui.state.story.tries import card_tries, essence, kind_of, merged_tries, truth_of
@@ -27,6 +27,7 @@ TEACHERS = 3  # peers that are shown
 SIDE_BY_SIDE = 980  # pixels of width from which on the lesson stands beside the tries
 USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
 SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
+LONGEST_QUESTION, LONGEST_ANSWER = 140, 60  # characters of a peer's example
 LESSON = 256  # pixels: the width of the lesson beside the tries
 SPECIALTY = 150  # pixels that the specialty's name keeps: the round beside it is cut first
 AROUND = 130  # pixels of height around question and tries
@@ -44,11 +45,15 @@ class TeacherRow(QWidget):
         words = column(row(self._name, (self._key, 1), gap=8), self._about, gap=0)
         self.setLayout(row(column(self._face, None), (words, 1), gap=10))
 
+    def place_of_face(self, within: QWidget) -> QPointF:
+        """Where the peer's picture stands, in the coordinates of a widget around it."""
+        return QPointF(self._face.mapTo(within, self._face.rect().center()))
+
     def show_teacher(self, teacher: Teacher, titles: dict[str, str], *, has_namesake: bool) -> None:
         self._face.show_identity(teacher.origin, mine=False)
         self._name.say(one_line(teacher.name) or tr("A peer"))
         self._key.say(one_line(fingerprint(teacher.origin)) if has_namesake else "")
-        self._about.setText(_example_words(teacher) or _specialty_words(teacher, titles))
+        self._about.setText(breakable(_example_words(teacher)) or _specialty_words(teacher, titles))
 
 
 def _example_words(teacher: Teacher) -> str:
@@ -57,7 +62,8 @@ def _example_words(teacher: Teacher) -> str:
     right = [answer for answer in card.completions if kind_of(answer) == "right"] if card else []
     if card is None or not right:
         return ""
-    return f"{task_words(card.question)} \u2192 {essence(min(right, key=lambda answer: len(answer.text)))}"
+    shortest = min(right, key=lambda answer: len(answer.text))
+    return f"{shortened(task_words(card.question), LONGEST_QUESTION)} \u2192 {shortened(essence(shortest), LONGEST_ANSWER)}"
 
 
 def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
@@ -96,7 +102,8 @@ class SceneCard(QFrame):
         self._missing.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._missing.clicked.connect(self.all_wanted)
         self._arrows = arrows_key(theme)  # where the other questions, which explain them, have no room
-        self._head = row(self._round, self._specialty, (self._when, 1), self._arrows, self._missing, gap=12)
+        self._right = ElidedLabel(theme, role="label", tone="text_soft")  # how many of the tries are right
+        self._head = row(self._round, self._specialty, self._right, (self._when, 1), self._arrows, self._missing, gap=12)
         self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, 14, self._others, gap=8)
         self._foot = column(row(column(self._sign, None), (self._lesson, 1), gap=10), *self._teachers, gap=8)
         self._between = rule(), frame("line", column())  # below the tries, and beside them
@@ -130,9 +137,13 @@ class SceneCard(QFrame):
             self._key, self.is_open = card.key, False
         self._specialty.say(tr(one_line(card.specialty)), "plain")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
-        words = tr("Round %1") if scene.own is None else tr("Round %1, finished")
+        last = newest and scene.own is not None
+        words = tr("Last finished round: %1") if last else tr("Round %1") if scene.own is None else tr("Round %1, finished")
         self._round.say(words.replace("%1", figure(round_number(scene.round))))
         self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
+        right = right_words(card)
+        self._right.say(right, "good" if any(kind_of(answer) == "right" for answer in card.completions) else "text_soft")
+        self._right.setVisible(bool(right))
         when = ago(card.at, now)
         self._when.say("" if when == tr("now") else when)
         self._question.say(card.question)
@@ -153,16 +164,15 @@ class SceneCard(QFrame):
         self._fit()
         if newest and scene.own is not None and scene.round != self._learned:
             self._learned = scene.round
-            QTimer.singleShot(0, self, self._fly)  # once everything has its place
+            QTimer.singleShot(0, self, lambda: self._flight.fly(self._flights))  # once the page is visible
 
-    def _fly(self) -> None:
-        """Let the right answers, and the examples of peers, fly to the sign of the lesson."""
+    def _flights(self) -> list[Flight]:
+        """The ways of the right answers, and of the examples of peers, to the sign of the lesson."""
         end = QPointF(self._sign.mapTo(self, self._sign.rect().center()))
         own = [Flight(self._tries.mapTo(self, place), end, "accent_line") for place in self._tries.right_places()]
-        lines = [line for line in self._teachers if line.isVisible()]
-        edge = self.width() if end.x() < self.width() / 2 else 0
-        theirs = [Flight(QPointF(edge, line.mapTo(self, line.rect().center()).y()), end, "peer") for line in lines]
-        self._flight.fly([*own, *theirs])
+        starts = [line.place_of_face(self) for line in self._teachers if line.isVisible()]
+        theirs = [Flight(start, end, "peer") for start in starts]
+        return [*own, *theirs]
 
     def _toggle(self) -> None:
         self.is_open = not self.is_open

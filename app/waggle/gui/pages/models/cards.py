@@ -44,7 +44,6 @@ class ModelCard(QFrame):
         self._chip = Chip(theme)
         head.addWidget(self._chip)
         if model.active:
-            self._chip.say(tr("In training"), "accent", "on")
             head.addStretch(1)
         self._about, self._fit = text(theme, "", "small", "soft", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._form = text(theme, "", "small", "soft", wrap=True)
@@ -73,10 +72,13 @@ class ModelCard(QFrame):
         button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
-    def show_model(self, model: ModelDetails, offers: Offers, form: str, why_not: str, failure: str = "") -> None:
+    def show_model(
+        self, model: ModelDetails, offers: Offers, form: str, why_not: str, failure: str = "", *, trains: bool = True
+    ) -> None:
         """Show the model's present state.
 
         `form`: how it is asked, in words; `why_not`: why no button can be pressed; `failure`: why its last choice failed.
+        `trains`: whether the engine trains, of the active model.
         """
         say_in(self._form, form, "soft")
         self._about.setText(breakable(model_summary(model, offers)))
@@ -85,7 +87,9 @@ class ModelCard(QFrame):
         first, how = (failure, "") if failure else fit_parts(fit)
         say_in(self._fit, first or unchecked, "bad" if failure else "soft")
         set_tip(self._fit, how)
-        if not model.active:
+        if model.active:
+            self._chip.say(*((tr("In training"), "accent", "on") if trains else (tr("Not training"), "plain", "")))
+        else:
             self._act.say(_act_words(model))
             fits = offer.fits if offer is not None else None
             self._chip.setVisible(fits is not None)
@@ -106,7 +110,7 @@ class OfferCard(QFrame):
         self.setProperty("kind", "card")
         self.offer = offer
         self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
-        self._account = text(theme, tr("Needs a free account"), "small", "soft")
+        self._account = text(theme, tr("Needs a free account"), "caption", "soft")
         gated = as_widget(row(Icon(theme, "lock", "text_soft", 14), self._account, gap=6))
         if not offer.gated:  # never show what has no parent yet: it would be a window
             gated.hide()
@@ -117,7 +121,7 @@ class OfferCard(QFrame):
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
         if not offer.good_at:
             good_at.hide()
-        self._act = Button(theme, "", small=True)
+        self._act = Button(theme, "", "primary" if offer.recommended else "plain", small=True)
         self._act.clicked.connect(lambda: self.chosen.emit(offer.name))
         head = as_widget(row((ElidedLabel(theme, offer_title(offer), "heading"), 1), self._chip))
         head.setFixedHeight(theme.size["chip"])  # the names of neighbours are at the same height, with a chip or without one
@@ -130,9 +134,9 @@ class OfferCard(QFrame):
             owned,
             good_at,
             *((None,) if offer.good_at else ()),  # the facts of neighbours stand at the same height
-            ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
             self._fit,
-            row(ElidedLabel(theme, offer_terms(offer), "small", "text_soft"), gated, None, gap=12),
+            ElidedLabel(theme, offer_size(offer), "caption", "text_faint"),
+            row(ElidedLabel(theme, offer_terms(offer), "caption", "text_faint"), gated, None, gap=12),
             *(() if offer.good_at else (None,)),
             row(self._act, None, margins=(0, 4, 0, 0)),
         )

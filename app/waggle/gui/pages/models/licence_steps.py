@@ -53,7 +53,7 @@ class LicenceSteps(QWidget):
         """`here`: the engine runs on this computer, so that it finds a token in this keychain."""
         super().__init__()
         self._address, self._why_not, self._storing = "", "", False
-        page, make = Button(theme, tr("Open its page"), small=True), Button(theme, tr("Make a token"), small=True)
+        page, make = Button(theme, tr("Open its page"), small=True), Button(theme, tr("Get a token"), small=True)
         page.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(self._address)))
         make.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(hub_token.TOKENS)))
         accept = tr("1. Accept its licence on its page, with a free Hugging Face account.")
@@ -74,7 +74,7 @@ class LicenceSteps(QWidget):
         self._complaint.hide()
         about = text(
             theme,
-            tr("It is kept in the keychain of this computer, is sent to Hugging Face only, and is never shown again."),
+            tr("Stored in this computer's keychain, sent only to Hugging Face, and never shown again."),
             "small",
             "soft",
             wrap=True,

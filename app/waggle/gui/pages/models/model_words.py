@@ -179,7 +179,7 @@ def choice_progress(choice: ModelChoice) -> str:
 
 def unchanged_words(model: str) -> str:
     """What the engine trains meanwhile; empty while none is open."""
-    return tr("You keep training %1 until the new model is here and checked.").replace("%1", one_line(model)) if model else ""
+    return tr("%1 keeps training until the new model is ready.").replace("%1", one_line(model)) if model else ""
 
 
 def exported_words(exported: ModelExported) -> str:

@@ -46,6 +46,7 @@ LEAST = 330  # pixels of a card's width, at a text size of 100%
 SUGGESTED = later("Good models to begin with")
 ABOUT_SUGGESTED = later("Small models that learn well. Waggle downloads nothing until you say so.")
 TOO_LARGE = later("For computers with more memory")
+AT_REST = ("paused", "stopped", "problem")  # phases in which no model trains
 COMING = 3  # cards that stand for the models until they are listed
 
 
@@ -144,9 +145,7 @@ class ModelsPage(Page):
         if not why_not:
             self._list()
         self._line.say(
-            tr("You train %1").replace("%1", one_line(state.ready.model))
-            if state.ready
-            else tr("No model is loaded.").removesuffix(".")
+            tr("Choose the model that this computer trains") if state.ready else tr("No model is loaded.").removesuffix(".")
         )
         self._field.show_state(why_not)
         self._choice.show_state(state, offers_of(state.models), why_not)
@@ -219,7 +218,8 @@ class ModelsPage(Page):
         for model_card, model in zip(self._model_cards, models, strict=True):
             why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
             form = prompt_form_words(self._state) if model.active else ""
-            model_card.show_model(model, offers_of(self._state.models), form, why, self._failure(model.name))
+            failure, trains = self._failure(model.name), self._state.phase not in AT_REST
+            model_card.show_model(model, offers_of(self._state.models), form, why, failure, trains=trains)
         if listing is not None:
             self._storage.say(storage_words(listing.models, listing.free))
 
@@ -248,8 +248,8 @@ class ModelsPage(Page):
         if results is None:
             self._hub.show_offers("", "", ())
         else:
-            none = tr("Hugging Face has no text model with such a name whose weights Waggle can read.")
-            title = tr("On Hugging Face: %1").replace("%1", one_line(results.words))
+            none = tr("No model that Waggle can train matches. Try a shorter name.")
+            title = tr("Results on Hugging Face for “%1”").replace("%1", one_line(results.words))
             self._hub.show_offers(title, "" if offers else none, offers)
         self._hub.setVisible(results is not None)
         here = {model.name: model for model in state.models.models if model.name} if state.models else {}
@@ -258,9 +258,9 @@ class ModelsPage(Page):
         suggested = [offer for offer in suggested if offer.fits is not False]
         suggested.sort(key=lambda offer: not offer.recommended)
         self._suggested.show_offers(tr(SUGGESTED), tr(ABOUT_SUGGESTED), suggested)
-        self._suggested.setVisible(bool(suggested))
+        self._suggested.setVisible(bool(suggested) and results is None)
         self._too_large.show_offers(tr(TOO_LARGE), "", too_large)
-        self._too_large.setVisible(bool(too_large))
+        self._too_large.setVisible(bool(too_large) and results is None)
         cards = (*self._hub.cards, *self._suggested.cards, *self._too_large.cards)
         for offer_card, offer in zip(cards, (*offers, *suggested, *too_large), strict=True):
             coming, failure = offer.name == self._coming, self._failure(offer.name)

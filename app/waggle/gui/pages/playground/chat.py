@@ -40,7 +40,7 @@ def model_notice(state: State) -> str:
     if len(offered.moments) == 1:
         return tr("Until the first round is saved, both are the same model.")
     if not offered.taught and ready.parameters < TINY:
-        return tr("It was trained on puzzles alone, so it cannot chat well, and it does not remember earlier messages.")
+        return tr("It was trained only on puzzles, so it won't chat well, and it doesn't remember earlier messages.")
     if offered.taught:
         return ""
     return tr("This model was never taught to chat, and it does not remember earlier messages.")
@@ -265,6 +265,7 @@ class ChatView(QWidget):
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
+        self.message.setFocus()  # the button is hidden in a moment
         self.commanded.emit(ClearChat(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:

@@ -83,7 +83,7 @@ class ChatTurn(QWidget):
         you.setFixedWidth(theme.px(40))
         self._tiles = (ReplyTile(theme), ReplyTile(theme))
         self._note = ElidedLabel(theme, "", "caption", "text_faint")
-        self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Cannot tell"))]
+        self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Can't tell"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
         self._question = as_widget(row(text(theme, tr("Which one is your model now?"), "small", "soft"), *self._asks, None))

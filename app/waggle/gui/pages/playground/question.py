@@ -44,8 +44,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
     oldest, newest = answers.answers[0].completion, answers.answers[-1]
     if newest.completion.reward >= RIGHT and oldest.reason == UNTAGGED:
         return plural(
-            right[0].rounds, "It knew this before training. After %n round it also marks this as its answer.",
-            "It knew this before training. After %n rounds it also marks this as its answer.",
+            right[0].rounds, "It knew this before training. After %n round it also writes it in the required form.",
+            "It knew this before training. After %n rounds it also writes it in the required form.",
         )  # fmt: skip
     if newest.completion.reward >= RIGHT and oldest.reward < RIGHT and oldest.reason != UNJUDGED:
         return plural(

@@ -86,7 +86,7 @@ class LaneBox(QWidget):
 
 def when_right(race: Race) -> str:
     """Of which rounds the share of right answers is."""
-    return tr("right when it stopped") if race.phase in ("stopped", "failed") else tr("right lately")
+    return tr("right when it stopped") if race.phase in ("stopped", "failed") else tr("recently right")
 
 
 class RaceView(QWidget):

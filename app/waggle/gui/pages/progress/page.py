@@ -70,7 +70,7 @@ def score_headline(state: State) -> str:
     if not rounds:
         if _has_rounds_coming(state):
             return why_unavailable(state) or tr("The rounds so far are being asked for.")
-        return tr("The first round is not finished yet")
+        return tr("Charts appear after the first round")
     if not scores or not scores[-1].total:
         played = plural(round_number(rounds[-1].round), "%n round", "%n rounds")
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
@@ -135,7 +135,7 @@ class ProgressPage(Page):
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
-        self._axis = SegmentedControl(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._axis = SegmentedControl(theme, (tr("Round"), tr("Training time"), tr("Date")), tr("What the axis counts"))
         self._axis.chosen.connect(self._change_axis)
         self._as_table = Button(theme, tr("Show as table"), "view", "table")
         self._as_table.setCheckable(True)
@@ -182,7 +182,7 @@ class ProgressPage(Page):
         self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
         headed = column(ElidedLabel(theme, tr("Score on new questions"), "heading"), self._about_held, gap=2)
         score_head = row((headed, 1), self._figure, gap=14)
-        reward = column(ElidedLabel(theme, tr("Reward in training"), "heading"), self._about_reward, gap=2)
+        reward = column(ElidedLabel(theme, tr("How right its answers are in training"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
@@ -309,7 +309,9 @@ class ProgressPage(Page):
     def _empty_words(self) -> str:
         if _has_rounds_coming(self._state):
             return tr("The charts appear here when the engine runs.")
-        return tr("The charts begin when your model has finished its first round.")
+        if self._state.takes_first_test:
+            return tr("First, a test to see where your model starts.")
+        return tr("Your model is in its first round.")
 
     def _show_test(self, state: State) -> None:
         """Until there is anything to draw: how far the first test is."""
@@ -378,7 +380,7 @@ class ProgressPage(Page):
             curves = {each.title: curves[each.title] for each in self._state.ready.specialties if each.title in curves}
         self._curves_card.setVisible(len(curves) > 1)
         self._curves.show_curves(curves, len(rounds))
-        about = tr("What your answers earn, on one scale up to %1")
+        about = tr("What your model's answers earn. All on one scale, up to %1")
         self._about_curves.say(about.replace("%1", decimal(self._curves.top, 2)))
 
     def _show_aha(self, aha: Aha) -> None:

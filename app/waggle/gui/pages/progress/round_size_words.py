@@ -5,7 +5,7 @@ from waggle.protocol.state import State
 
 WHY_LENGTH = {  # by the reason for the answer length
     "setting": later("as you chose"),
-    "usual": later("as usual for such a model"),
+    "usual": later("as usual for this kind of model"),
     "trial": later("as much as its readable answers need"),
     "raised": later("raised, because many answers were cut off"),
 }

@@ -41,7 +41,7 @@ class SettingsPage(Page):
         theme, settings_store = context.theme, context.settings
         self._settings_store = settings_store
         self._section, self._is_broken, self._edge, self._gap = SECTIONS[0].name, False, 0, 0
-        self._line = ElidedLabel(theme, tr("Changes apply at once"), "small", "text_faint")
+        self._line = ElidedLabel(theme, tr("Changes take effect immediately"), "small", "text_faint")
         self._search = TextField(theme, tr("Find a setting"), tr("Find a setting"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
@@ -216,6 +216,6 @@ class SettingsPage(Page):
                 pane.setVisible(count > 0)
             matches = sum(count for _, count in counts)
         self._sections.mark("" if search_words else self._section)
-        self._line.say(plural(matches, "%n setting", "%n settings") if search_words else tr("Changes apply at once"))
+        self._line.say(plural(matches, "%n setting", "%n settings") if search_words else tr("Changes take effect immediately"))
         self._none.setVisible(not matches)
         self._none.setText(tr("No setting has these words."))

@@ -118,7 +118,7 @@ WHEN = Section("when", later("When to train"), (
             Options(((0, later("Keep training")), (3, later("Wait 3 minutes")), (10, later("Wait 10 minutes")),
                      (30, later("Wait 30 minutes")))), at_zero=None),
         Setting("when.not_full_screen", later("Pause during full-screen apps"),
-            later("Such as games, films or talks."), Toggle()),
+            later("Such as games, films or presentations."), Toggle()),
         Setting("when.not_while", later("Pause while these programs run"), later("Names of programs, separated by commas."),
             TextLine(hint=later("for example blender, steam"), several=True)),
         Setting("when.not_metered", later("Pause on metered networks"),
@@ -126,9 +126,9 @@ WHEN = Section("when", later("When to train"), (
             Toggle()),
     )),
     Group(later("Hours"), (
-        Setting("when.week", later("Hours of the week"),
+        Setting("when.week", later("Training hours"),
             later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
-            at_zero=later("It may train at any hour."),
+            at_zero=later("Any time."),
             far=later("The hours are those of the other computer.")),
     )),
 ))  # fmt: skip
@@ -165,7 +165,7 @@ HOW_MUCH = Section("how_much", later("Use of this computer"), (
             Range(minimum=0, maximum=1000, step=0.01, zero=later("Not set"), whole=False)),
     )),
 ))  # fmt: skip
-APPEARANCE = Section("appearance", later("Appearance and start"), (
+APPEARANCE = Section("appearance", later("Appearance and startup"), (
     Group(later("Look"), (
         Setting("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
             Options((("system", later("System default")), ("light", later("Light")), ("dark", later("Dark")),

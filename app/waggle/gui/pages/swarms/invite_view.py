@@ -186,7 +186,10 @@ class InviteView(QFrame):
         self._code.show_words(self._link)
         self._scanned.setVisible(self._code.fits)
         self._how.setText(
-            tr("The other person scans this code, or opens the link. Waggle shows them the swarm before they join.")
+            tr(
+                "Send the link, or a picture of the code. "
+                "The other person needs Waggle on their computer, and sees the swarm before they join."
+            )
             if self._code.fits
             else tr("This link is too long for a QR code. They open it, and Waggle shows them the swarm before they join.")
         )

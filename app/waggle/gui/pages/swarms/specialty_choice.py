@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.i18n.formatting import later, tr
+from waggle.gui.i18n.formatting import later, shortened, tr
 from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import StretchRow
@@ -339,7 +339,7 @@ class SpecialtyChoice(QWidget):
         self._about.say(words)
         say_in(self._unchecked, self._unchecked_words(offer), "soft")
         sample = " ".join(offer.samples[level].split())
-        self._sample.setText(sample if len(sample) <= LONGEST_SAMPLE else f"{sample[:LONGEST_SAMPLE]}…")
+        self._sample.setText(shortened(sample, LONGEST_SAMPLE))
 
     def _unchecked_words(self, offer: SpecialtyOffer) -> str:
         """What it means that chosen levels are unchecked; empty if all were checked."""

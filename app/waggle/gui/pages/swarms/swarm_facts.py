@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
-from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, visible
+from waggle.gui.i18n.formatting import breakable, later, one_line, plural, shortened, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.containers.responsive_row import EvenRow, StretchRow
 from waggle.gui.widgets.layout import as_widget, column, frame, row
@@ -75,7 +75,7 @@ def members_words(swarm: SwarmDetails, members: int | None) -> str:
         return plural(members, "only you so far", "%n members, you included")
     if swarm.members and not swarm.active:
         return plural(swarm.members, "%n member when last asked", "%n members when last asked")
-    return tr("nobody seen yet") if swarm.shipped and not swarm.active else ""
+    return tr("no members seen yet") if swarm.shipped and not swarm.active else ""
 
 
 def head_line(theme: Theme, words: QLayout, swarm: SwarmDetails) -> QWidget:
@@ -142,5 +142,5 @@ def _sample(theme: Theme, specialty: SpecialtyDetails) -> QWidget:
 def sample_label(theme: Theme, sample: str) -> QLabel:
     """A sample question on one paragraph, cut to LONGEST_SAMPLE."""
     words = " ".join(sample.split())
-    cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
+    cut = shortened(words, LONGEST_SAMPLE)
     return text(theme, breakable(visible(cut)), "small", wrap=True)

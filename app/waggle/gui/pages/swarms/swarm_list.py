@@ -95,7 +95,7 @@ class SwarmList(QWidget):
         new.clicked.connect(lambda: self.form_wanted.emit())
         new.setEnabled(not why_not)
         new.setToolTip(why_not)
-        words = tr("Train with your friends, your class or your lab: create a swarm and invite them. Or use the invite you got.")
+        words = tr("Train with your friends, your class or your lab: create a swarm and invite them, or join with an invite.")
         head = as_widget(row((text(theme, tr("A swarm of your own"), "heading"), 1)))
         head.setMinimumHeight(theme.size["chip"])  # as in the cards of swarms
         parts = (head, text(theme, words, "small", "soft", wrap=True), None)

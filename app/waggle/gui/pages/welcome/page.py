@@ -166,7 +166,7 @@ class WelcomePage(QWidget):
         """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
         title = tr("Train a bigger model: %1").replace("%1", one_line(offer.title))
-        facts = tr("It already knows language. %1 to download; until then, Waggle's tiny starter trains.")
+        facts = tr("It already knows language. %1 to download; until it is here, Waggle trains its tiny starter.")
         facts = facts.replace("%1", size(offer.bytes))
         self._real_title.setText(title)
         self._real_facts.setText(facts)
@@ -215,11 +215,11 @@ class WelcomePage(QWidget):
             SwarmChoice(
                 theme,
                 tr("I was invited"),
-                tr("Paste the link, then press Start. You see where it leads before you join."),
+                tr("Paste the link, then press Start. You'll see the swarm before you join."),
                 "invite",
             ),
         ]
-        steps = tr("Five easier specialties. Anyone may join; you train alone until someone does.")
+        steps = tr("Five easier kinds of question. Anyone may join; you train alone until someone does.")
         self._choices.append(SwarmChoice(theme, tr("First steps"), steps, "learn"))
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):

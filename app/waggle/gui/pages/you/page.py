@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QImageWriter, QKeyEvent
-from PySide6.QtWidgets import QHeaderView, QSizePolicy, QStackedWidget, QTableView, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHeaderView, QSizePolicy, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.painted.heat_map import HeatMap, is_recent
@@ -28,7 +28,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
-from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, empty, frame, row
+from waggle.gui.widgets.layout import FLUSH, UNLIMITED, as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -42,6 +42,7 @@ from waggle.protocol.state import State
 MOST_AHAS = 12
 SPECIALTY = 160  # pixels at a text size of 100%: a specialty this wide is not cut
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "From peers", "Time")
+CALENDAR_EDGE = 20  # pixels beside the calendar in its card
 MEASURED_ROWS = 50  # of the table, for the widths of its columns
 OVERVIEW, IDENTITY, GOODBYE = range(3)
 
@@ -81,8 +82,9 @@ class YouPage(Page):
         self._ahas_box = column(gap=8)
         self._low = EvenRow(self._aha_card(), self._me_card())
         self._energy = EnergyCard(theme)
-        self._foot = EvenRow(self._energy, self._leave_card())
-        self._body = column(self._top, self._calendar_card(), self._low, self._foot, None)
+        self._calendar_card = self._make_calendar_card()
+        self._days_box = row((self._calendar_card, 1), (self._energy, 1))
+        self._body = column(self._top, self._days_box, self._low, self._leave_card(), None)
         self._views = QStackedWidget()
         self._area, self._alone = ScrollArea(self._body), column(self._identity, None)
         self._last = ScrollArea(column(self._goodbye, None))
@@ -99,7 +101,8 @@ class YouPage(Page):
         self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
         self._body.setSpacing(gap)
-        for folding in (*self._pairs, self._top, self._low, self._foot):
+        self._days_box.setSpacing(gap)
+        for folding in (*self._pairs, self._top, self._low):
             folding.set_gap(gap)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -205,14 +208,14 @@ class YouPage(Page):
         self._acts = [Button(theme, word, "plain" if act == "backup" else "link", small=True) for word, act in acts]
         for button, (_, act) in zip(self._acts, acts, strict=True):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
-        about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
+        about = text(theme, tr("Your name and picture are made from a private key. Back it up to keep them on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
         return card(
             row(self._face, (words, 1), gap=14), self._key, about, 4,
             self._acts[0], row(FLUSH, (ResponsiveRow(*self._acts[1:]), 1), gap=0), None, gap=8,
         )  # fmt: skip
 
-    def _calendar_card(self) -> QWidget:
+    def _make_calendar_card(self) -> QWidget:
         theme = self.theme
         self._map, self._period = HeatMap(theme), text(theme, "", "heading")
         self._day = ElidedLabel(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
@@ -225,20 +228,20 @@ class YouPage(Page):
         self._calendar = as_widget(column(self._map, self._day, None, gap=6))
         self._as_table.toggled.connect(lambda _on: self._show_period())
         head = row((self._period, 1), self._as_table)
-        body = row((self._calendar, 1), (self._table, 1), gap=28)
-        return frame("card", column(head, body, gap=6, margins=(20, 12, 20, 12)))
+        return frame("card", column(head, self._calendar, self._table, gap=6, margins=(CALENDAR_EDGE, 12, CALENDAR_EDGE, 12)))
 
     def _show_period(self) -> None:
-        """Show a quarter as calendar and table side by side, and a year as one of both, which needs the whole width."""
-        recent = is_recent(self._days.days, self._today)
-        as_table = self._as_table.isChecked() and not recent
+        """Show a quarter beside the energy, and above it a year, which needs the whole width; or the days as a table."""
+        recent, as_table = is_recent(self._days.days, self._today), self._as_table.isChecked()
         self._period.setText(tr("Recent weeks") if recent else tr("The last year"))
         self._as_table.say(tr("Show as calendar") if as_table else tr("Show as table"), "table")
-        self._as_table.setVisible(not recent)
-        self._calendar.setMaximumWidth(self._map.maximumWidth())
+        ways = QBoxLayout.Direction
+        self._days_box.setDirection(ways.LeftToRight if recent and not as_table else ways.TopToBottom)
+        narrow = self._map.maximumWidth() + 2 * CALENDAR_EDGE
+        self._calendar_card.setMaximumWidth(narrow if recent and not as_table else UNLIMITED)
         self._table.setMinimumHeight(self._calendar.sizeHint().height())
         self._calendar.setVisible(not as_table)
-        self._table.setVisible(as_table or recent)
+        self._table.setVisible(as_table)
 
     def _aha_card(self) -> QWidget:
         head = row(Icon(self.theme, "on", "accent_line", 18), (text(self.theme, tr("First right answers"), "heading"), 1))
@@ -250,7 +253,7 @@ class YouPage(Page):
                      wrap=True)  # fmt: skip
         see = Button(theme, tr("Say goodbye"), small=True)
         see.clicked.connect(self.show_goodbye)
-        leaving_card = card(text(theme, tr("Leaving?"), "heading"), about, None, row(see, None), gap=4)
+        leaving_card = card(row((column(text(theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
         if self._home is None:
             leaving_card.hide()
         return leaving_card

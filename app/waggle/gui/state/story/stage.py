@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from waggle.core.peer_id import BASE58
 from waggle.gui.i18n.formatting import figure, listed, one_line, plural, tr
 from waggle.gui.state.story.tries import judged_rounds
-from waggle.protocol.events import PolicyUpdated
+from waggle.protocol.events import PolicyUpdated, ShownGroup
 from waggle.protocol.state import HALTED_PHASES, PEERS, Card, State
 
 DWELL = 3.0  # seconds that a question stays at least
@@ -180,6 +180,7 @@ def scene_of(number: int, cards: Sequence[Card], state: State, before: Scene | N
 def _with_lessons(scene: Scene, step: PolicyUpdated, state: State) -> Scene:
     """The scene after its step."""
     by_key = {card.key: card for card in state.cards}
+    texts = {group.key: group for group in step.taught}
     peers = {beginning_of(peer.id): peer for peer in state.peers.values()}
     me = beginning_of(state.ready.node) if state.ready else ""
     own, teachers = 0, dict[str, Teacher]()
@@ -196,9 +197,19 @@ def _with_lessons(scene: Scene, step: PolicyUpdated, state: State) -> Scene:
         name = card.name if card else peer.name if peer else ""
         known = teachers.get(origin, Teacher(origin, name, ()))
         dataset = rest.partition("/")[0]
-        teachers[origin] = replace(known, datasets=(*known.datasets, dataset), example=known.example or card)
+        shown = texts.get(lesson.key)
+        example = known.example or card or (_card_of(shown, origin, name, step) if shown else None)
+        teachers[origin] = replace(known, datasets=(*known.datasets, dataset), example=example)
     ranked = sorted(teachers.values(), key=lambda teacher: -len(teacher.datasets))
     return replace(scene, own=own, teachers=tuple(ranked), left_out=step.left_out == "not_finite")
+
+
+def _card_of(group: ShownGroup, origin: str, name: str, step: PolicyUpdated) -> Card:
+    """A peer's group that came along with the step."""
+    return Card(
+        key=group.key, origin=origin, name=name, round=step.round, at=step.at, specialty=group.specialty,
+        question=group.question, completions=group.completions,
+    )  # fmt: skip
 
 
 @lru_cache(2 * PEERS)

@@ -18,7 +18,7 @@ WORTH_A_LOOK: tuple[Kind, ...] = "right", "untagged", "close"
 CLOSE = 0.2  # the least reward of an answer that is nearly right
 TAGS = "<answer>", "</answer>"
 KIND_WORDS: dict[str, str] = {
-    "right": later("right"), "untagged": later("right, but not marked"), "close": later("close"), "wrong": later("wrong"),
+    "right": later("right"), "untagged": later("right, wrong format"), "close": later("close"), "wrong": later("wrong"),
     "cut": later("cut off"), "written": later("written"), "writing": later("writing"), "truth": later("right answer"),
 }  # fmt: skip
 KIND_SIGNS: dict[str, tuple[str, str]] = {

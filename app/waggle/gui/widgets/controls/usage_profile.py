@@ -14,7 +14,7 @@ from waggle.protocol.state import State
 
 PROFILES = {"quiet": later("Quiet"), "balanced": later("Balanced"), "full": later("Full")}
 PROFILE_WORDS = {
-    "quiet": later("You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first."),
+    "quiet": later("Uses about a quarter of your processor and gives way to other programs."),
     "balanced": later("Half of the cores, at least one. Large programs may start a little slower."),
     "full": later("Everything this computer has. For when you do not need it otherwise."),
 }
