@@ -142,5 +142,5 @@ class RunningNode:
             raise EngineError(problem.title, problem.advice)
         if self._engine.returncode:
             raise EngineError(
-                Message("The engine ended with code %1.", self._engine.returncode), "Its log may say why: `waggle log`."
+                Message("Training ended with code %1.", self._engine.returncode), "Its log may say why: `waggle log`."
             )

@@ -376,6 +376,7 @@
 <message><source>Any time.</source><translation>Jederzeit.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
 <message><source>Appearance and startup</source><translation>Aussehen und Start</translation></message>
+<message><source>Applies from the next start.</source><translation>Gilt ab dem nächsten Start.</translation></message>
 <message><source>Apr</source><translation>Apr</translation></message>
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
@@ -439,7 +440,7 @@
 <message><source>CUDA cannot be written to the disk: %1.</source><translation>CUDA lässt sich nicht auf die Festplatte schreiben: %1.</translation></message>
 <message><source>CUDA is being downloaded by another window of Waggle.</source><translation>CUDA wird gerade von einem anderen Fenster von Waggle geladen.</translation></message>
 <message><source>CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed</source><translation>CUDA ist da, findet aber keine Grafikkarte, die es benutzen kann: ihr Treiber ist vielleicht zu alt, nötig ist 580</translation></message>
-<message><source>CUDA is here. The engine uses it from its next start.</source><translation>CUDA ist da. Die Engine benutzt es ab ihrem nächsten Start.</translation></message>
+<message><source>CUDA is installed. Waggle uses it from its next start.</source><translation>CUDA ist installiert. Waggle benutzt es ab dem nächsten Start.</translation></message>
 <message><source>CUDA needs %1 GB more, and the disk has %2 GB free.</source><translation>CUDA braucht noch %1 GB, und auf der Festplatte sind %2 GB frei.</translation></message>
 <message><source>Caches</source><translation>Zwischenspeicher</translation></message>
 <message><source>Caesar cipher</source><translation>Caesar-Chiffre</translation></message>
@@ -548,7 +549,7 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Schließe das andere Programm, oder wähle einen anderen Port (0: irgendein freier).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Schließe das Programm, das es benutzt, und versuche es dann noch einmal.</translation></message>
 <message><source>Close the window</source><translation>Das Fenster schließen</translation></message>
-<message><source>Closing; the engine keeps running.</source><translation>Wird geschlossen; die Engine läuft weiter.</translation></message>
+<message><source>Closing; training keeps running.</source><translation>Wird geschlossen; das Training läuft weiter.</translation></message>
 <message><source>Collapse guard</source><translation>Kollapsschutz</translation></message>
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
 <message><source>Compare</source><translation>Vergleichen</translation></message>
@@ -848,7 +849,6 @@
 <message><source>In this window</source><translation>In diesem Fenster</translation></message>
 <message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>In deiner Währung. Die Seite Du zeigt dann die Kosten.</translation></message>
-<message><source>Incompatible</source><translation>Passt nicht</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
@@ -868,7 +868,7 @@
 <message><source>It %1.</source><translation>%1.</translation></message>
 <message><source>It already knows language. %1 to download; until it is here, Waggle trains its tiny starter.</source><translation>Es kann schon Sprache. %1 Download; bis es da ist, trainiert Waggle den winzigen Starter.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
-<message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
+<message><source>It appears here once training runs</source><translation>Sie erscheint hier, sobald das Training läuft</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Er verlangt einen Namen und ein Kennwort: Schreibe sie in seine Adresse, wie in http://name:kennwort@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Am Anfang waren es %2.</translation></message>
@@ -992,7 +992,6 @@
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
 <message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
-<message><source>Last seen</source><translation>Zuletzt</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
 <message><source>Latest right answer</source><translation>Neueste richtige Antwort</translation></message>
@@ -1104,6 +1103,7 @@
 <message><source>Mend that line, or rename the file.</source><translation>Berichtige die Zeile, oder benenne die Datei um.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Berichtige die Verknüpfungen, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-Sudoku</translation></message>
+<message><source>Mismatch</source><translation>Weicht ab</translation></message>
 <message><source>Model</source><translation>Modell</translation></message>
 <message><source>Models</source><translation>Modelle</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modelle und gespeicherte Stände belegen %1 GB, mehr als die Grenze von %2 GB: was übrig ist, wird gebraucht.</translation></message>
@@ -1137,8 +1137,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Braucht %1 GB RAM; Waggle darf %2 GB nutzen</translation></message>
 <message><source>Needs a free account</source><translation>Gratis-Konto nötig</translation></message>
+<message><source>Needs at least %1 GB of memory; Waggle may use %2 GB</source><translation>Braucht mindestens %1 GB Speicher; Waggle darf %2 GB nutzen</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
@@ -1215,7 +1215,7 @@
 <message><source>Not yet</source><translation>Noch nicht</translation></message>
 <message><source>Nothing has been joined yet.</source><translation>Du bist noch nicht beigetreten.</translation></message>
 <message><source>Nothing has happened yet.</source><translation>Noch ist nichts geschehen.</translation></message>
-<message><source>Nothing has left this computer since the engine started.</source><translation>Seit dem Start hat nichts diesen Computer verlassen.</translation></message>
+<message><source>Nothing has left this computer since Waggle started.</source><translation>Seit dem Start hat nichts diesen Computer verlassen.</translation></message>
 <message><source>Nothing here for this choice yet.</source><translation>Für diese Wahl ist noch nichts da.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nichts ist gewählt; alles bleibt.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Noch ist nichts zu vergleichen: Nimm teil, dann werden die Antworten deines Modells veröffentlicht und mit denen anderer verglichen, die teilnehmen.</translation></message>
@@ -1223,7 +1223,7 @@
 <message><source>Nothing is holding Waggle back.</source><translation>Nichts hält Waggle auf.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>In %1 ist noch nichts gespeichert.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nichts wird gesendet und nichts empfangen.</translation></message>
-<message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
+<message><source>Nothing is sent or received until training runs again.</source><translation>Nichts wird gesendet oder empfangen, bis das Training wieder läuft.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
@@ -1332,8 +1332,7 @@
 <message><source>Pay for the answer tags</source><translation>Antwort-Tags belohnen</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peers</translation></message>
-<message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
-<message><source>Peers who were right first</source><translation>Peers, die es zuerst lösten</translation></message>
+<message><source>Peers right first</source><translation>Peers, zuerst richtig</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Beispiele von Peers, aus denen zu lernen war: %1 im Mittel</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Man tritt nur über deinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
@@ -1390,7 +1389,7 @@
 <message><source>Questions that your model never trains on: the honest test of what it learned.</source><translation>Fragen, mit denen dein Modell nie trainiert: der ehrliche Test dessen, was es gelernt hat.</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
-<message><source>Quit; the engine keeps running</source><translation>Beenden; die Engine läuft weiter</translation></message>
+<message><source>Quit; training keeps running</source><translation>Beenden; das Training läuft weiter</translation></message>
 <message><source>Race again</source><translation>Noch einmal</translation></message>
 <message><source>Raise it, or remove it, in Settings.</source><translation>Erhöhe oder entferne sie in den Optionen.</translation></message>
 <message><source>Ransom note</source><translation>Erpresserbrief</translation></message>
@@ -1501,6 +1500,7 @@
 <message><source>See who was first</source><translation>Wer war zuerst?</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
 <message><source>Seed</source><translation>Startwert</translation></message>
+<message><source>Seen</source><translation>Zuletzt</translation></message>
 <message><source>Send</source><translation>Senden</translation></message>
 <message><source>Send the link, or a picture of the code. The other person needs Waggle on their computer, and sees the swarm before they join.</source><translation>Schicke den Link oder ein Bild des Codes. Die andere Person braucht Waggle auf ihrem Computer und sieht den Schwarm, bevor sie beitritt.</translation></message>
 <message><source>Sep</source><translation>Sep</translation></message>
@@ -1553,7 +1553,7 @@
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
-<message><source>Shown when the engine is ready.</source><translation>Steht hier, wenn die Engine bereit ist.</translation></message>
+<message><source>Shown once Waggle has started.</source><translation>Steht hier, sobald Waggle gestartet ist.</translation></message>
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Kürze den Bruch 12/18.</translation></message>
 <message><source>Size not known yet</source><translation>Größe noch unbekannt</translation></message>
@@ -1588,7 +1588,7 @@
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start another one with `run`.</source><translation>Starte eine andere mit `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
-<message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
+<message><source>Start one with `waggle engine`.</source><translation>Starte eine mit `waggle engine`.</translation></message>
 <message><source>Start over</source><translation>Neu anfangen</translation></message>
 <message><source>Start over, or choose another model.</source><translation>Fang neu an oder wähle ein anderes Modell.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
@@ -1626,7 +1626,7 @@
 <message><source>Stopped</source><translation>Angehalten</translation></message>
 <message numerus="yes"><source>Stopped after %n rounds; a verdict needs a whole race</source><translation><numerusform>Nach %n Runde gestoppt; ein Urteil braucht einen ganzen Wettlauf</numerusform><numerusform>Nach %n Runden gestoppt; ein Urteil braucht einen ganzen Wettlauf</numerusform></translation></message>
 <message><source>Stopped at: %1</source><translation>Angehalten bei: %1</translation></message>
-<message><source>Stopping the engine</source><translation>Die Engine wird angehalten</translation></message>
+<message><source>Stopping training</source><translation>Das Training wird angehalten</translation></message>
 <message><source>Store one that may read it with `waggle token`.</source><translation>Hinterlege mit `waggle token` eines, das es lesen darf.</translation></message>
 <message><source>Stored in this computer's keychain, sent only to Hugging Face, and never shown again.</source><translation>Es liegt im Schlüsselbund dieses Computers, geht nur an Hugging Face und wird nie wieder angezeigt.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Stark und ganz offen; am besten mit einer Grafikkarte.</translation></message>
@@ -1679,7 +1679,7 @@
 <message><source>The charter %1 is no text in UTF-8.</source><translation>Die Charta %1 ist kein Text in UTF-8.</translation></message>
 <message><source>The charter cannot be kept: %1.</source><translation>Die Charta lässt sich nicht speichern: %1.</translation></message>
 <message><source>The charter of %1 has no specialty %2.</source><translation>Die Charta von %1 hat kein Fachgebiet %2.</translation></message>
-<message><source>The charts appear here when the engine runs.</source><translation>Die Diagramme erscheinen hier, wenn die Engine läuft.</translation></message>
+<message><source>The charts appear here once training runs.</source><translation>Die Diagramme erscheinen hier, sobald das Training läuft.</translation></message>
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich gerade nicht lesen: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Die Chat-Vorlage in %1 lässt sich nicht benutzen: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Die Chat-Vorlage dieses Modells hat sich seit seinem letzten Training geändert.</translation></message>
@@ -1704,32 +1704,23 @@
 <message><source>The disk refused the weights of now: %1.</source><translation>Der Datenträger nahm die Gewichte von jetzt nicht an: %1.</translation></message>
 <message><source>The download continues where it stopped if it is interrupted.</source><translation>Nach einer Unterbrechung geht der Download dort weiter, wo er war.</translation></message>
 <message><source>The download resumes if interrupted.</source><translation>Nach einer Unterbrechung geht der Download weiter.</translation></message>
-<message><source>The engine cannot be started.</source><translation>Die Engine lässt sich nicht starten.</translation></message>
 <message><source>The engine cannot listen in %1: %2.</source><translation>Die Engine kann in %1 nicht lauschen: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Das konnte die Engine nicht: %1.</translation></message>
 <message><source>The engine does not answer.</source><translation>Die Engine antwortet nicht.</translation></message>
 <message><source>The engine ended after %1 rounds.</source><translation>Die Engine endete nach %1 Runden.</translation></message>
 <message><source>The engine ended before it answered.</source><translation>Die Engine endete, bevor sie antwortete.</translation></message>
 <message><source>The engine ended while it opened the model in %1. It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.</source><translation>Die Engine wurde beendet, während sie das Modell in %1 öffnete. Sie öffnet dieses Modell nur, wenn du es noch einmal wählst, auf der Seite Modelle oder mit `waggle model choose`.</translation></message>
-<message><source>The engine ended with code %1.</source><translation>Die Engine endete mit dem Code %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Die Engine hat geendet.</translation></message>
 <message><source>The engine is ending.</source><translation>Die Engine wird beendet.</translation></message>
 <message><source>The engine is leaving.</source><translation>Die Engine geht gerade.</translation></message>
-<message><source>The engine is not running.</source><translation>Die Engine läuft nicht.</translation></message>
-<message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Die Engine läuft nicht. Die Schwärme, die du kennst, erscheinen hier, wenn sie wieder läuft.</translation></message>
-<message><source>The engine is not running: nothing was done.</source><translation>Die Engine läuft nicht: nichts wurde getan.</translation></message>
-<message><source>The engine is starting again.</source><translation>Die Engine startet gerade neu.</translation></message>
-<message><source>The engine is still starting.</source><translation>Die Engine startet noch.</translation></message>
 <message><source>The engine met an unexpected error: %1.</source><translation>Die Engine traf auf einen unerwarteten Fehler: %1.</translation></message>
 <message><source>The engine of %1 cannot be asked: %2.</source><translation>Die Engine von %1 kann nicht gefragt werden: %2.</translation></message>
-<message><source>The engine ran out of memory and was ended by the system.</source><translation>Der Engine ging der Speicher aus, und das System hat sie beendet.</translation></message>
 <message><source>The engine repairs it when it starts.</source><translation>Die Engine repariert sie beim Start.</translation></message>
 <message><source>The engine said something endless.</source><translation>Die Engine hat etwas Endloses gesagt.</translation></message>
 <message><source>The engine said something unknown: %1.</source><translation>Die Engine sagte etwas Unbekanntes: %1.</translation></message>
 <message><source>The engine saves one when it stops.</source><translation>Die Engine speichert einen, wenn sie anhält.</translation></message>
 <message><source>The engine speaks protocol %1, this window %2.</source><translation>Die Engine spricht Protokoll %1, dieses Fenster %2.</translation></message>
-<message><source>The engine that ran without a window has ended.</source><translation>Die Engine, der ohne Fenster lief, hat geendet.</translation></message>
-<message><source>The engine used more than the %1 GB of memory that you allow</source><translation>Die Engine brauchte mehr als die %1 GB Speicher, die du erlaubst</translation></message>
+<message><source>The engine that ran without a window has ended.</source><translation>Die Engine, die ohne Fenster lief, hat geendet.</translation></message>
 <message><source>The engine writes the history: `waggle engine` starts it.</source><translation>Die Engine schreibt den Verlauf: `waggle engine` startet sie.</translation></message>
 <message><source>The figures of every round, which charts are drawn from.</source><translation>Die Zahlen jeder Runde, aus denen die Kurven entstehen.</translation></message>
 <message><source>The figures of rounds cannot be written any more: %1.</source><translation>Die Zahlen der Runden können nicht mehr geschrieben werden: %1.</translation></message>
@@ -1940,7 +1931,7 @@
 <message><source>These are the peers of before.</source><translation>Das sind die Peers von vorher.</translation></message>
 <message><source>These settings are too long to be kept.</source><translation>Diese Optionen sind zu lang, um gespeichert zu werden.</translation></message>
 <message><source>They are downloaded from the swarm's members.</source><translation>Sie werden von den Mitgliedern des Schwarms heruntergeladen.</translation></message>
-<message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Sie werden endgültig entfernt. Zuerst hält die Engine an, danach schließt sich Waggle.</translation></message>
+<message><source>They are removed for good. Training stops first, then Waggle closes.</source><translation>Sie werden endgültig entfernt. Zuerst hält das Training an, dann schließt sich Waggle.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Sie müssen neu heruntergeladen werden.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Sie wurden beiseitegelegt: Starte neu, um von vorn zu beginnen.</translation></message>
 <message><source>This Hugging Face address is not of a model.</source><translation>Diese Adresse von Hugging Face gehört zu keinem Modell.</translation></message>
@@ -2052,6 +2043,7 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them, or join with an invite.</source><translation>Trainiere mit Freunden, deiner Klasse oder deinem Labor: Leg einen Schwarm an und lade sie ein, oder tritt mit einer Einladung bei.</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
+<message><source>Training cannot be started.</source><translation>Das Training lässt sich nicht starten.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
@@ -2059,11 +2051,17 @@
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Das Training wartet nicht auf Peers.</translation></message>
 <message><source>Training does not wait for them.</source><translation>Das Training wartet nicht auf sie.</translation></message>
+<message><source>Training ended with code %1.</source><translation>Das Training endete mit dem Code %1.</translation></message>
 <message><source>Training hours</source><translation>Trainingszeiten</translation></message>
 <message><source>Training in %1 begins after a first test.</source><translation>Erst ein Test, dann Training in %1.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Das Training in %1 beginnt gleich.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Training in %1, Runde %2.</translation></message>
+<message><source>Training is not running.</source><translation>Das Training läuft nicht.</translation></message>
+<message><source>Training is not running. The swarms you know appear here when it runs again.</source><translation>Das Training läuft nicht. Die Schwärme, die du kennst, erscheinen hier, wenn es wieder läuft.</translation></message>
+<message><source>Training is not running: nothing was done.</source><translation>Das Training läuft nicht: nichts wurde getan.</translation></message>
 <message><source>Training is on hold.</source><translation>Das Training ruht.</translation></message>
+<message><source>Training is starting again.</source><translation>Das Training startet gerade neu.</translation></message>
+<message><source>Training ran out of memory, and the system ended it.</source><translation>Dem Training ging der Speicher aus, und das System beendete es.</translation></message>
 <message><source>Training resumes by itself.</source><translation>Das Training geht von selbst weiter.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Das Training steht in einer Runde still, die noch nicht gespeichert ist.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Das Training startet in einer Sekunde von selbst wieder.</numerusform><numerusform>Das Training startet in %n Sekunden von selbst wieder.</numerusform></translation></message>
@@ -2073,6 +2071,7 @@
 <message><source>Training stopped %1 times in a row.</source><translation>Das Training brach %1-mal hintereinander ab.</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Das Training wurde unerwartet beendet.</translation></message>
 <message><source>Training time</source><translation>Trainingszeit</translation></message>
+<message><source>Training used more than the %1 GB of memory that you allow</source><translation>Das Training brauchte mehr als die %1 GB Speicher, die du erlaubst</translation></message>
 <message><source>Trains for three rounds on this computer. Nothing is shared or saved.</source><translation>Trainiert drei Runden lang auf diesem Computer. Nichts wird geteilt oder gespeichert.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Ihn behandeln, als hättest du ihn nie stumm geschaltet oder gesperrt.</translation></message>
 <message><source>Trusted</source><translation>Bewährt</translation></message>
@@ -2145,10 +2144,12 @@
 <message><source>Waggle is going there; your model comes along.</source><translation>Waggle wechselt dorthin; dein Modell kommt mit.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle ist schon geöffnet, aber sein Fenster antwortet nicht.</translation></message>
 <message><source>Waggle is starting; your swarms appear in a few seconds.</source><translation>Waggle startet; deine Schwärme erscheinen in ein paar Sekunden.</translation></message>
+<message><source>Waggle is still starting.</source><translation>Waggle startet noch.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle bewahrt seine im Ordner events auf, dort, wo es alles aufbewahrt.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle läuft im Hintergrund weiter</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle versucht es weiter.</translation></message>
 <message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sieht alle paar Sekunden nach und macht von selbst weiter. Was dein Modell gelernt hat, bleibt.</translation></message>
+<message><source>Waggle looks for peers once it has started.</source><translation>Waggle sucht Peers, sobald es gestartet ist.</translation></message>
 <message><source>Waggle looks only when you ask, and installs nothing by itself.</source><translation>Waggle sieht nur nach, wenn du fragst, und installiert nichts von selbst.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle auf %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle öffnet sich minimiert</translation></message>
@@ -2173,13 +2174,12 @@
 <message><source>Wait until that is done.</source><translation>Warte, bis das fertig ist.</translation></message>
 <message><source>Waiting</source><translation>Wartet</translation></message>
 <message><source>Waiting for a better moment.</source><translation>Wartet auf einen besseren Moment.</translation></message>
-<message><source>Waiting for the engine that runs without a window</source><translation>Warten auf die Engine, der ohne Fenster läuft</translation></message>
+<message><source>Waiting for the engine that runs without a window</source><translation>Warten auf die Engine, die ohne Fenster läuft</translation></message>
 <message><source>Waiting for you</source><translation>Wartet auf dich</translation></message>
 <message><source>Waiting for your choice on Home.</source><translation>Wartet auf deine Wahl auf der Startseite.</translation></message>
 <message><source>Waiting to be judged.</source><translation>Wartet auf die Bewertung.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Wartet darauf, zum Lernen genutzt zu werden.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Warten, bis eine andere Engine diesen Ordner verlassen hat</translation></message>
-<message><source>Waits for the engine's next start.</source><translation>Wartet auf den nächsten Start der Engine.</translation></message>
 <message><source>Watch an example</source><translation>Ein Beispiel ansehen</translation></message>
 <message><source>Watch it try</source><translation>Zusehen</translation></message>
 <message><source>Watch the race</source><translation>Rennen ansehen</translation></message>
@@ -2242,7 +2242,7 @@
 <message><source>Where own answers fail</source><translation>Wo eigene Antworten scheitern</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Wo pip Waggle installiert hat, bringt torch unter Linux CUDA mit.</translation></message>
 <message><source>Where the backup lies</source><translation>Wo die Sicherung liegt</translation></message>
-<message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert die Engine.</translation></message>
+<message><source>Whether you had paused could not be read, so training is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert das Training.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Von welchen Beispielen der Peers dein Modell lernt, und wie stark.</translation></message>
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
 <message><source>Which model, and with whom?</source><translation>Welches Modell, und mit wem?</translation></message>
@@ -2502,7 +2502,7 @@
 <message><source>holds characters that no link has</source><translation>enthält Zeichen, die kein Link hat</translation></message>
 <message><source>holds something that this version does not know</source><translation>enthält etwas, das diese Version nicht kennt</translation></message>
 <message><source>how long a message to it and back takes</source><translation>wie lange eine Nachricht hin und zurück braucht</translation></message>
-<message><source>how right its answers were since you met, 0 to 1</source><translation>wie richtig seine Antworten waren, seit ihr euch kennt, 0 bis 1</translation></message>
+<message><source>how right its answers were, 0 to 1</source><translation>wie richtig seine Antworten waren, 0 bis 1</translation></message>
 <message><source>human</source><translation>Mensch</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>in %n Runde</numerusform><numerusform>in %n Runden</numerusform></translation></message>
 <message><source>in the first order</source><translation>in der ersten Reihenfolge</translation></message>

@@ -376,6 +376,7 @@
 <message><source>Any time.</source><translation>O każdej porze.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
 <message><source>Appearance and startup</source><translation>Wygląd i start</translation></message>
+<message><source>Applies from the next start.</source><translation>Zadziała od następnego uruchomienia.</translation></message>
 <message><source>Apr</source><translation>kwi</translation></message>
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
@@ -439,7 +440,7 @@
 <message><source>CUDA cannot be written to the disk: %1.</source><translation>Nie da się zapisać CUDA na dysku: %1.</translation></message>
 <message><source>CUDA is being downloaded by another window of Waggle.</source><translation>Inne okno Waggle właśnie pobiera CUDA.</translation></message>
 <message><source>CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed</source><translation>CUDA jest, ale nie znajduje karty graficznej, której mogłaby użyć: sterownik może być za stary, potrzebny jest 580</translation></message>
-<message><source>CUDA is here. The engine uses it from its next start.</source><translation>CUDA jest gotowa. Silnik użyje jej od następnego uruchomienia.</translation></message>
+<message><source>CUDA is installed. Waggle uses it from its next start.</source><translation>CUDA jest zainstalowana. Waggle użyje jej od następnego uruchomienia.</translation></message>
 <message><source>CUDA needs %1 GB more, and the disk has %2 GB free.</source><translation>CUDA potrzebuje jeszcze %1 GB, a na dysku wolne jest %2 GB.</translation></message>
 <message><source>Caches</source><translation>Pamięć podręczna</translation></message>
 <message><source>Caesar cipher</source><translation>Szyfr Cezara</translation></message>
@@ -548,7 +549,7 @@
 <message><source>Close the other program, or choose another port (0: any free one).</source><translation>Zamknij ten drugi program albo wybierz inny port (0: dowolny wolny).</translation></message>
 <message><source>Close the program that uses it, then try again.</source><translation>Zamknij program, który go używa, i spróbuj ponownie.</translation></message>
 <message><source>Close the window</source><translation>Zamknij okno</translation></message>
-<message><source>Closing; the engine keeps running.</source><translation>Zamykanie; silnik działa dalej.</translation></message>
+<message><source>Closing; training keeps running.</source><translation>Zamykanie; trening działa dalej.</translation></message>
 <message><source>Collapse guard</source><translation>Ochrona przed załamaniem</translation></message>
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
@@ -848,7 +849,6 @@
 <message><source>In this window</source><translation>W tym oknie</translation></message>
 <message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your currency. The page You then shows the cost.</source><translation>W Twojej walucie. Strona Ty pokaże wtedy koszt.</translation></message>
-<message><source>Incompatible</source><translation>Niezgodny</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
@@ -868,7 +868,7 @@
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
 <message><source>It already knows language. %1 to download; until it is here, Waggle trains its tiny starter.</source><translation>Zna już język. %1 do pobrania; do tego czasu trenuje malutki starter od Waggle.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
-<message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
+<message><source>It appears here once training runs</source><translation>Pojawi się tutaj, gdy ruszy trening</translation></message>
 <message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Wymaga nazwy i hasła: wpisz je do adresu, na przykład http://nazwa:hasło@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Na początku: %2.</translation></message>
@@ -992,7 +992,6 @@
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
 <message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
-<message><source>Last seen</source><translation>Kiedy</translation></message>
 <message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
 <message><source>Latest right answer</source><translation>Najnowsza dobra odpowiedź</translation></message>
@@ -1104,6 +1103,7 @@
 <message><source>Mend that line, or rename the file.</source><translation>Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Popraw dowiązania albo wybierz inne miejsce.</translation></message>
 <message><source>Mini sudoku</source><translation>Mini-sudoku</translation></message>
+<message><source>Mismatch</source><translation>Niezgodny</translation></message>
 <message><source>Model</source><translation>Model</translation></message>
 <message><source>Models</source><translation>Modele</translation></message>
 <message><source>Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.</source><translation>Modele i zapisane stany zajmują %1 GB, ponad limit %2 GB: to, co zostało, jest potrzebne.</translation></message>
@@ -1137,8 +1137,8 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, separated by commas.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, separated by commas. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs %1 GB of memory; Waggle may use %2 GB</source><translation>Wymaga %1 GB pamięci; Waggle może użyć %2 GB</translation></message>
 <message><source>Needs a free account</source><translation>Wymaga darmowego konta</translation></message>
+<message><source>Needs at least %1 GB of memory; Waggle may use %2 GB</source><translation>Wymaga co najmniej %1 GB pamięci; Waggle może użyć %2 GB</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
@@ -1215,7 +1215,7 @@
 <message><source>Not yet</source><translation>Jeszcze nie</translation></message>
 <message><source>Nothing has been joined yet.</source><translation>Jeszcze do niczego nie dołączono.</translation></message>
 <message><source>Nothing has happened yet.</source><translation>Nic się jeszcze nie wydarzyło.</translation></message>
-<message><source>Nothing has left this computer since the engine started.</source><translation>Od uruchomienia silnika nic nie opuściło tego komputera.</translation></message>
+<message><source>Nothing has left this computer since Waggle started.</source><translation>Od uruchomienia Waggle nic nie opuściło tego komputera.</translation></message>
 <message><source>Nothing here for this choice yet.</source><translation>Dla tego wyboru nic tu jeszcze nie ma.</translation></message>
 <message><source>Nothing is chosen; everything stays.</source><translation>Nic nie wybrano; wszystko zostaje.</translation></message>
 <message><source>Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do.</source><translation>Nie ma jeszcze czego porównać: weź udział, a odpowiedzi Twojego modelu zostaną opublikowane i porównane z odpowiedziami innych uczestników.</translation></message>
@@ -1223,7 +1223,7 @@
 <message><source>Nothing is holding Waggle back.</source><translation>Nic nie wstrzymuje Waggle.</translation></message>
 <message><source>Nothing is saved in %1 yet.</source><translation>W %1 nic jeszcze nie zapisano.</translation></message>
 <message><source>Nothing is sent and nothing received.</source><translation>Nic nie jest wysyłane ani odbierane.</translation></message>
-<message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
+<message><source>Nothing is sent or received until training runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki trening znów nie ruszy.</translation></message>
 <message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
@@ -1332,8 +1332,7 @@
 <message><source>Pay for the answer tags</source><translation>Nagradzaj znaczniki odpowiedzi</translation></message>
 <message><source>Peer</source><translation>Peer</translation></message>
 <message><source>Peers</source><translation>Peery</translation></message>
-<message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
-<message><source>Peers who were right first</source><translation>Inni, którzy zrobili to pierwsi</translation></message>
+<message><source>Peers right first</source><translation>Inni byli pierwsi</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers' examples to learn from: %1 on average</source><translation>Przykłady peerów do nauki: średnio %1</translation></message>
 <message><source>People join only through your link, and a link cannot be taken back.</source><translation>Dołącza się tylko przez Twój link, a linku nie da się cofnąć.</translation></message>
@@ -1390,7 +1389,7 @@
 <message><source>Questions that your model never trains on: the honest test of what it learned.</source><translation>Pytania, na których Twój model nigdy nie trenuje: uczciwy sprawdzian tego, czego się nauczył.</translation></message>
 <message><source>Quiet</source><translation>Ciche</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
-<message><source>Quit; the engine keeps running</source><translation>Zakończ; silnik działa dalej</translation></message>
+<message><source>Quit; training keeps running</source><translation>Zakończ; trening działa dalej</translation></message>
 <message><source>Race again</source><translation>Ścigaj się ponownie</translation></message>
 <message><source>Raise it, or remove it, in Settings.</source><translation>Zwiększ go albo usuń w ustawieniach.</translation></message>
 <message><source>Ransom note</source><translation>List z żądaniem okupu</translation></message>
@@ -1501,6 +1500,7 @@
 <message><source>See who was first</source><translation>Kto był pierwszy?</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
 <message><source>Seed</source><translation>Ziarno losowości</translation></message>
+<message><source>Seen</source><translation>Kiedy</translation></message>
 <message><source>Send</source><translation>Wyślij</translation></message>
 <message><source>Send the link, or a picture of the code. The other person needs Waggle on their computer, and sees the swarm before they join.</source><translation>Wyślij link albo zdjęcie kodu. Druga osoba potrzebuje Waggle na swoim komputerze i zobaczy rój, zanim dołączy.</translation></message>
 <message><source>Sep</source><translation>wrz</translation></message>
@@ -1553,7 +1553,7 @@
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
-<message><source>Shown when the engine is ready.</source><translation>Pojawi się, gdy silnik będzie gotowy.</translation></message>
+<message><source>Shown once Waggle has started.</source><translation>Pojawi się, gdy Waggle się uruchomi.</translation></message>
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Simplify the fraction 12/18.</source><translation>Skróć ułamek 12/18.</translation></message>
 <message><source>Size not known yet</source><translation>Rozmiar jeszcze nieznany</translation></message>
@@ -1626,7 +1626,7 @@
 <message><source>Stopped</source><translation>Zatrzymano</translation></message>
 <message numerus="yes"><source>Stopped after %n rounds; a verdict needs a whole race</source><translation><numerusform>Zatrzymano po %n rundzie; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform></translation></message>
 <message><source>Stopped at: %1</source><translation>Zatrzymano na: %1</translation></message>
-<message><source>Stopping the engine</source><translation>Zatrzymywanie silnika</translation></message>
+<message><source>Stopping training</source><translation>Zatrzymywanie treningu</translation></message>
 <message><source>Store one that may read it with `waggle token`.</source><translation>Zapisz token, który może go czytać, poleceniem `waggle token`.</translation></message>
 <message><source>Stored in this computer's keychain, sent only to Hugging Face, and never shown again.</source><translation>Jest w pęku kluczy tego komputera, trafia tylko do Hugging Face i nie jest już nigdy pokazywany.</translation></message>
 <message><source>Strong and fully open; best with a graphics card.</source><translation>Mocny i w pełni otwarty; najlepiej z kartą graficzną.</translation></message>
@@ -1679,7 +1679,7 @@
 <message><source>The charter %1 is no text in UTF-8.</source><translation>Karta roju %1 nie jest tekstem w UTF-8.</translation></message>
 <message><source>The charter cannot be kept: %1.</source><translation>Nie można zachować karty roju: %1.</translation></message>
 <message><source>The charter of %1 has no specialty %2.</source><translation>Karta roju %1 nie zawiera specjalności %2.</translation></message>
-<message><source>The charts appear here when the engine runs.</source><translation>Wykresy pojawią się tutaj, gdy silnik będzie działać.</translation></message>
+<message><source>The charts appear here once training runs.</source><translation>Wykresy pojawią się tutaj, gdy trening ruszy.</translation></message>
 <message><source>The chat template in %1 cannot be read now: %2.</source><translation>Nie można teraz odczytać szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template in %1 cannot be used: %2.</source><translation>Nie można użyć szablonu czatu w %1: %2.</translation></message>
 <message><source>The chat template of this model changed since it was trained last.</source><translation>Szablon czatu tego modelu zmienił się od ostatniego treningu.</translation></message>
@@ -1704,32 +1704,23 @@
 <message><source>The disk refused the weights of now: %1.</source><translation>Dysk nie przyjął bieżących wag: %1.</translation></message>
 <message><source>The download continues where it stopped if it is interrupted.</source><translation>Po przerwaniu pobieranie zostanie wznowione od tego samego miejsca.</translation></message>
 <message><source>The download resumes if interrupted.</source><translation>Po przerwaniu pobieranie rusza dalej.</translation></message>
-<message><source>The engine cannot be started.</source><translation>Nie można uruchomić silnika.</translation></message>
 <message><source>The engine cannot listen in %1: %2.</source><translation>Silnik nie może nasłuchiwać w %1: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Silnik nie mógł tego zrobić: %1.</translation></message>
 <message><source>The engine does not answer.</source><translation>Silnik nie odpowiada.</translation></message>
 <message><source>The engine ended after %1 rounds.</source><translation>Silnik zakończył pracę, rundy: %1.</translation></message>
 <message><source>The engine ended before it answered.</source><translation>Silnik zakończył pracę, zanim odpowiedział.</translation></message>
 <message><source>The engine ended while it opened the model in %1. It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.</source><translation>Silnik zakończył pracę podczas otwierania modelu w %1. Otworzy ten model tylko wtedy, gdy wybierzesz go jeszcze raz na stronie Modele lub przez `waggle model choose`.</translation></message>
-<message><source>The engine ended with code %1.</source><translation>Silnik zakończył pracę z kodem %1.</translation></message>
 <message><source>The engine has ended.</source><translation>Silnik zakończył pracę.</translation></message>
 <message><source>The engine is ending.</source><translation>Silnik kończy pracę.</translation></message>
 <message><source>The engine is leaving.</source><translation>Silnik właśnie wychodzi.</translation></message>
-<message><source>The engine is not running.</source><translation>Silnik nie działa.</translation></message>
-<message><source>The engine is not running. The swarms you know appear here when it runs again.</source><translation>Silnik nie działa. Znane Ci roje pojawią się tutaj, gdy znów ruszy.</translation></message>
-<message><source>The engine is not running: nothing was done.</source><translation>Silnik nie działa: nic nie zrobiono.</translation></message>
-<message><source>The engine is starting again.</source><translation>Silnik uruchamia się ponownie.</translation></message>
-<message><source>The engine is still starting.</source><translation>Silnik jeszcze się uruchamia.</translation></message>
 <message><source>The engine met an unexpected error: %1.</source><translation>Silnik napotkał nieoczekiwany błąd: %1.</translation></message>
 <message><source>The engine of %1 cannot be asked: %2.</source><translation>Nie można odpytać silnika %1: %2.</translation></message>
-<message><source>The engine ran out of memory and was ended by the system.</source><translation>Silnikowi zabrakło pamięci i system go zakończył.</translation></message>
 <message><source>The engine repairs it when it starts.</source><translation>Silnik naprawi to przy uruchomieniu.</translation></message>
 <message><source>The engine said something endless.</source><translation>Silnik wysłał coś, co się nie kończy.</translation></message>
 <message><source>The engine said something unknown: %1.</source><translation>Silnik wysłał coś nieznanego: %1.</translation></message>
 <message><source>The engine saves one when it stops.</source><translation>Silnik zapisuje stan, gdy się zatrzymuje.</translation></message>
 <message><source>The engine speaks protocol %1, this window %2.</source><translation>Silnik używa protokołu %1, a to okno %2.</translation></message>
 <message><source>The engine that ran without a window has ended.</source><translation>Silnik działający bez okna zakończył pracę.</translation></message>
-<message><source>The engine used more than the %1 GB of memory that you allow</source><translation>Silnik zużył więcej pamięci niż dozwolone %1 GB</translation></message>
 <message><source>The engine writes the history: `waggle engine` starts it.</source><translation>Historię zapisuje silnik: uruchomi go `waggle engine`.</translation></message>
 <message><source>The figures of every round, which charts are drawn from.</source><translation>Dane z każdej rundy, z których powstają wykresy.</translation></message>
 <message><source>The figures of rounds cannot be written any more: %1.</source><translation>Nie można już zapisywać danych z rund: %1.</translation></message>
@@ -1940,7 +1931,7 @@
 <message><source>These are the peers of before.</source><translation>To wcześniejsze peery.</translation></message>
 <message><source>These settings are too long to be kept.</source><translation>Te ustawienia są zbyt długie, by je zapisać.</translation></message>
 <message><source>They are downloaded from the swarm's members.</source><translation>Są pobierane od członków roju.</translation></message>
-<message><source>They are removed for good. The engine stops first, and Waggle closes afterwards.</source><translation>Zostaną trwale usunięte. Najpierw zatrzyma się silnik, a potem zamknie się Waggle.</translation></message>
+<message><source>They are removed for good. Training stops first, then Waggle closes.</source><translation>Zostaną usunięte na zawsze. Najpierw zatrzyma się trening, potem Waggle się zamknie.</translation></message>
 <message><source>They have to be downloaded again.</source><translation>Trzeba je pobrać ponownie.</translation></message>
 <message><source>They were set aside: start again to begin anew.</source><translation>Zostały odłożone na bok: uruchom ponownie, by zacząć od nowa.</translation></message>
 <message><source>This Hugging Face address is not of a model.</source><translation>Ten adres w Hugging Face nie prowadzi do modelu.</translation></message>
@@ -2052,6 +2043,7 @@
 <message><source>Train with your friends, your class or your lab: create a swarm and invite them, or join with an invite.</source><translation>Trenuj ze znajomymi, z klasą albo z laboratorium: utwórz rój i ich zaproś. Albo skorzystaj z zaproszenia, które masz.</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
+<message><source>Training cannot be started.</source><translation>Nie można uruchomić treningu.</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training continues while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
@@ -2059,11 +2051,17 @@
 <message><source>Training continues. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
 <message><source>Training does not wait for peers.</source><translation>Trening nie czeka na peerów.</translation></message>
 <message><source>Training does not wait for them.</source><translation>Trening na nich nie czeka.</translation></message>
+<message><source>Training ended with code %1.</source><translation>Trening zakończył się kodem %1.</translation></message>
 <message><source>Training hours</source><translation>Godziny treningu</translation></message>
 <message><source>Training in %1 begins after a first test.</source><translation>Trening w %1 zacznie się po pierwszym teście.</translation></message>
 <message><source>Training in %1 begins in a moment.</source><translation>Trening w %1 zaraz się zacznie.</translation></message>
 <message><source>Training in %1, round %2.</source><translation>Trening w %1, runda %2.</translation></message>
+<message><source>Training is not running.</source><translation>Trening nie działa.</translation></message>
+<message><source>Training is not running. The swarms you know appear here when it runs again.</source><translation>Trening nie działa. Znane Ci roje pojawią się tutaj, gdy znów ruszy.</translation></message>
+<message><source>Training is not running: nothing was done.</source><translation>Trening nie działa: nic nie zrobiono.</translation></message>
 <message><source>Training is on hold.</source><translation>Trening jest wstrzymany.</translation></message>
+<message><source>Training is starting again.</source><translation>Trening uruchamia się ponownie.</translation></message>
+<message><source>Training ran out of memory, and the system ended it.</source><translation>Treningowi zabrakło pamięci i system go zakończył.</translation></message>
 <message><source>Training resumes by itself.</source><translation>Trening wznowi się sam.</translation></message>
 <message><source>Training stands still in a round that is not stored yet.</source><translation>Trening stoi w rundzie, która nie jest jeszcze zapisana.</translation></message>
 <message numerus="yes"><source>Training starts again by itself in %n seconds.</source><translation><numerusform>Za %n sekundę trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekundy trening sam zacznie się znowu.</numerusform><numerusform>Za %n sekund trening sam zacznie się znowu.</numerusform></translation></message>
@@ -2073,6 +2071,7 @@
 <message><source>Training stopped %1 times in a row.</source><translation>Trening zatrzymał się (ile razy z rzędu: %1).</translation></message>
 <message><source>Training stopped unexpectedly.</source><translation>Trening zatrzymał się nieoczekiwanie.</translation></message>
 <message><source>Training time</source><translation>Czas treningu</translation></message>
+<message><source>Training used more than the %1 GB of memory that you allow</source><translation>Trening zużył więcej pamięci niż dozwolone %1 GB</translation></message>
 <message><source>Trains for three rounds on this computer. Nothing is shared or saved.</source><translation>Trenuje przez trzy rundy na tym komputerze. Nic nie jest udostępniane ani zapisywane.</translation></message>
 <message><source>Treat it as if you had never muted or blocked it.</source><translation>Traktuj go tak, jakby nigdy nie był wyciszony ani zablokowany.</translation></message>
 <message><source>Trusted</source><translation>Zaufany</translation></message>
@@ -2145,10 +2144,12 @@
 <message><source>Waggle is going there; your model comes along.</source><translation>Waggle tam przechodzi; Twój model idzie razem.</translation></message>
 <message><source>Waggle is open already, but its window does not answer.</source><translation>Waggle jest już otwarty, ale jego okno nie odpowiada.</translation></message>
 <message><source>Waggle is starting; your swarms appear in a few seconds.</source><translation>Waggle się uruchamia; Twoje roje pojawią się za kilka sekund.</translation></message>
+<message><source>Waggle is still starting.</source><translation>Waggle jeszcze się uruchamia.</translation></message>
 <message><source>Waggle keeps its own in the folder events of its home.</source><translation>Waggle trzyma swoje w folderze events w folderze Waggle.</translation></message>
 <message><source>Waggle keeps running in the background</source><translation>Waggle działa dalej w tle</translation></message>
 <message><source>Waggle keeps trying.</source><translation>Waggle próbuje dalej.</translation></message>
 <message><source>Waggle looks again every few seconds and continues by itself. What your model learned is kept.</source><translation>Waggle sprawdza co kilka sekund i sam ruszy dalej. To, czego model się nauczył, zostaje.</translation></message>
+<message><source>Waggle looks for peers once it has started.</source><translation>Waggle poszuka innych, gdy się uruchomi.</translation></message>
 <message><source>Waggle looks only when you ask, and installs nothing by itself.</source><translation>Waggle sprawdza tylko wtedy, gdy o to prosisz, i sam niczego nie instaluje.</translation></message>
 <message><source>Waggle on %1</source><translation>Waggle na %1</translation></message>
 <message><source>Waggle opens minimized</source><translation>Waggle otwiera się zminimalizowany</translation></message>
@@ -2179,7 +2180,6 @@
 <message><source>Waiting to be judged.</source><translation>Czeka na ocenę.</translation></message>
 <message><source>Waiting to be used for learning.</source><translation>Czeka na użycie w nauce.</translation></message>
 <message><source>Waiting until another engine has left this folder</source><translation>Czekanie, aż inny silnik zwolni ten folder</translation></message>
-<message><source>Waits for the engine's next start.</source><translation>Czeka na następne uruchomienie silnika.</translation></message>
 <message><source>Watch an example</source><translation>Zobacz przykład</translation></message>
 <message><source>Watch it try</source><translation>Zobacz, jak próbuje</translation></message>
 <message><source>Watch the race</source><translation>Obejrzyj wyścig</translation></message>
@@ -2242,7 +2242,7 @@
 <message><source>Where own answers fail</source><translation>Gdzie własne odpowiedzi zawodzą</translation></message>
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Gdzie Waggle zainstalował pip, w systemie Linux torch przynosi CUDA ze sobą.</translation></message>
 <message><source>Where the backup lies</source><translation>Gdzie jest kopia zapasowa</translation></message>
-<message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
+<message><source>Whether you had paused could not be read, so training is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc trening jest wstrzymany.</translation></message>
 <message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Z których przykładów od peerów uczy się Twój model i jak mocno.</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which model, and with whom?</source><translation>Jaki model i z kim?</translation></message>
@@ -2502,7 +2502,7 @@
 <message><source>holds characters that no link has</source><translation>zawiera znaki, których nie ma żaden link</translation></message>
 <message><source>holds something that this version does not know</source><translation>zawiera coś, czego ta wersja nie zna</translation></message>
 <message><source>how long a message to it and back takes</source><translation>ile trwa wiadomość tam i z powrotem</translation></message>
-<message><source>how right its answers were since you met, 0 to 1</source><translation>jak poprawne były jego odpowiedzi, odkąd się znacie, od 0 do 1</translation></message>
+<message><source>how right its answers were, 0 to 1</source><translation>jak poprawne były jego odpowiedzi, od 0 do 1</translation></message>
 <message><source>human</source><translation>człowiek</translation></message>
 <message numerus="yes"><source>in %n rounds</source><translation><numerusform>w %n rundzie</numerusform><numerusform>w %n rundach</numerusform><numerusform>w %n rundach</numerusform></translation></message>
 <message><source>in the first order</source><translation>w pierwotnej kolejności</translation></message>

@@ -49,7 +49,7 @@ def join(tmp_path, monkeypatch) -> Join:
                 return [KnownSwarms(swarms=(OURS, LIGHT)), events.CommandDone(id=command.id)]
             present = state(10, 5) if not later else later.pop(0) if len(later) > 1 else later[0]  # the last one stays
             if present is None:
-                return [events.CommandRefused(id=command.id, title="The engine is starting again.", advice="")]
+                return [events.CommandRefused(id=command.id, title="Training is starting again.", advice="")]
             return [Snapshot(state=present), events.CommandDone(id=command.id)]
 
         monkeypatch.setattr(server, "is_running", lambda home: True)

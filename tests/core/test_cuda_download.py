@@ -190,7 +190,7 @@ def test_the_door_says_gets_and_removes(index: Hub, tmp_path: Path, capsys: pyte
         return capsys.readouterr().out
 
     assert "0.0 GB to download" in output_of()
-    assert output_of(get=True).endswith("CUDA is here. The engine uses it from its next start.\n")
+    assert output_of(get=True).endswith("CUDA is installed. Waggle uses it from its next start.\n")
     assert "waggle cuda --remove" in output_of()
     assert "CUDA is removed" in output_of(remove=True)
     assert not root.exists()

@@ -50,7 +50,7 @@ def test_what_a_person_asks_for_is_of_now_while_rounds_are_played_in_a_pause_and
     with running(Engine(home, *ALONE)) as engine:
         engine.wait(events.PhaseChanged, 60, lambda event: event.phase == "paused")
         starting = export(engine, tmp_path / "starting")
-        assert (starting.rounds, starting.not_now) == (newest, "The engine is still starting.")
+        assert (starting.rounds, starting.not_now) == (newest, "Waggle is still starting.")
         engine.command(commands.Resume)
         assert engine.wait(events.Ready, 60).round == now, "no round was lost"
         engine.command(commands.Pause)

@@ -21,7 +21,7 @@ from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.window.navigation import RailButton
 from waggle.gui.charts.painted import score_curve
-from waggle.gui.charts.painted.heat_map import NAMED, HeatMap, first_day
+from waggle.gui.charts.painted.heat_map import NAMED, HeatMap
 from waggle.gui.charts.plotted.chart import LineChart
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
@@ -154,7 +154,7 @@ def test_in_a_card_what_was_learned_gives_way_before_the_specialty(theme: Theme,
 
 def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     (calendar,) = you.findChildren(HeatMap)
-    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(theme.font("caption"))
+    first, names = calendar.place_of(calendar._first()), QFontMetricsF(theme.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
     (line,) = calendar.parentWidget().findChildren(ElidedLabel)

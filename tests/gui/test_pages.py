@@ -609,8 +609,8 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
     assert texts["you"].splitlines().count("Not read yet") == 4
     assert "You, as the swarm sees you" not in texts["you"]
     assert "Questions and answers appear here as soon as the first round begins." in texts["live"]
-    assert "The charts appear here when the engine runs." in texts["progress"]
-    assert "Peers are looked for when the engine is ready." in texts["peers"]
+    assert "The charts appear here once training runs." in texts["progress"]
+    assert "Waggle looks for peers once it has started." in texts["peers"]
     assert "Training does not wait for peers" not in texts["peers"]
     assert "Waggle is starting; your swarms appear in a few seconds" in texts["swarms"]
 
@@ -626,7 +626,7 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: li
         window.show_page(page)
         qapp.processEvents()
         texts[page] = words_on(window.pages[page])
-    assert "The engine is not running. These are the peers of before." in texts["peers"]
+    assert "Training is not running. These are the peers of before." in texts["peers"]
     assert "Not connected" in texts["peers"]
     peers = window.pages["peers"]
     assert isinstance(peers, PeersPage)
@@ -646,4 +646,4 @@ def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_to
         for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
     )
     assert head == "Mean reward"
-    assert tip == "Mean reward: How right the answers of its model were, all since you met: 0 is never, 1 always"
+    assert tip == "Mean reward: how right its answers were, 0 to 1"

@@ -3,7 +3,7 @@
 
     python3 tests/measured/real_model.py
 
-The runs were played by `waggle-lab swarm`, those of first_steps_cpu.jsonl on a CPU and all others on a graphics card;
+The runs were played by `waggle-lab swarm`, those of the files that end in _cpu on a CPU and all others on a graphics card;
 real_model/README.md has the commands and says at which commits.
 """
 
@@ -24,7 +24,10 @@ from waggle_lab.study.comparison import Arm, arms, configuration_label
 from waggle_lab.study.statistics import Estimate
 
 FOLDER = Path(__file__).with_suffix("")
-MACHINE = "one NVIDIA H100, 16 cores, Python 3.12, torch 2.11.0; `first_steps_cpu`: one core, Python 3.11, torch 2.13.0, float32"
+MACHINE = (
+    "one NVIDIA H100, 16 cores, Python 3.12, torch 2.11.0; "
+    "`first_steps_cpu`, `rules_cpu`: one core, Python 3.11, torch 2.13.0, float32"
+)
 FORM_OPTIONS = ":form=0.25:prompt=chat_example_opened"
 ALONE, FILTERED, EVEN, MOSTLY_OTHERS, DEFAULT = (
     f"{name}{FORM_OPTIONS}:rate=2e-5" for name in ("8/0", "8/0-filtered", "4/4", "2/6", "default")
@@ -49,8 +52,10 @@ def main() -> int:
         "default_over_filtered_end": ratio(default, filtered, end),
         "plain_44_over_isolated_end": ratio(played[EVEN], alone, end),
         "last_over_peak": with_interval(default.estimate(statistics.last_over_peak)),
+        "best_rule": beside_gated(arms(runs_of("rules_cpu"))),
         "first_steps": [row(arm) for arm in played.values()],
         "first_steps_cpu": [row(arm) for arm in arms(runs_of("first_steps_cpu"))],
+        "rules_cpu": [row(arm) for arm in arms(runs_of("rules_cpu"))],
         "first_steps_lora": [row(arm) for arm in arms(runs_of("first_steps_lora"))],
         "settings": [row(arm) for arm in arms(runs_of("settings"))],
         "settings_lora": [row(arm) for arm in arms(runs_of("settings_lora"))],
@@ -60,6 +65,28 @@ def main() -> int:
     }
     figures_file.write(Path(__file__).resolve(), figures, machine=MACHINE)
     return 0
+
+
+def beside_gated(played: Iterable[Arm]) -> dict[str, object]:
+    """The default's rule over the gated one, paired by seed: ratios with their 95% intervals.
+
+    `differs` is whether an interval leaves out 1.
+    """
+    by_rule = {arm.configuration.split(":")[1]: arm for arm in played}
+    ours, theirs = by_rule["adaptive"], by_rule["gated"]
+    measures = {
+        "reward": statistics.reward_cumulative,
+        "area": statistics.heldout_auc,
+        "end": statistics.heldout_final,
+    }
+    ratios = {name: statistics.paired_ratio(ours.values(measure), theirs.values(measure)) for name, measure in measures.items()}
+    found = {name: estimate for name, estimate in ratios.items() if estimate is not None}
+    return {
+        "rule": "adaptive",
+        "over": "gated",
+        **{name: with_interval(estimate) for name, estimate in found.items()},
+        "differs": any(estimate.low > 1 or estimate.high < 1 for estimate in found.values()),
+    }
 
 
 def runs_of(name: str) -> list[Run]:

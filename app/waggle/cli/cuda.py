@@ -35,7 +35,7 @@ def run_on(pack: CudaPack, root: Path, arguments: argparse.Namespace) -> int:
         return _say("CUDA is removed. The engine computes on the processor from its next start.")
     if arguments.get:
         cuda_download.fetch(pack, root, ProgressLines(lines=arguments.stdio))
-        return 0 if arguments.stdio else _say("CUDA is here. The engine uses it from its next start.")
+        return 0 if arguments.stdio else _say("CUDA is installed. Waggle uses it from its next start.")
     return _say(about(pack, root))
 
 

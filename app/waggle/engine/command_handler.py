@@ -96,9 +96,9 @@ class EngineHandler:
             ):  # fmt: skip
                 answers += await self._services.models.obey(command)
             case commands.PoseQuestion() | commands.AskModel():
-                answers += await self._node("The engine is still starting.").playground.obey(command)
+                answers += await self._node("Waggle is still starting.").playground.obey(command)
             case commands.OfferChat() | commands.SendMessage() | commands.StopReplies() | commands.ClearChat():
-                answers += await self._node("The engine is still starting.").chat.obey(command)
+                answers += await self._node("Waggle is still starting.").chat.obey(command)
             case commands.ChangeSettings():
                 undo = self._services.change_settings(command.values)
                 waiting = [key for key in self.publisher.state.after_restart if not applies_at_once(key)]
@@ -124,7 +124,7 @@ class EngineHandler:
     @property
     def _services(self) -> Services:
         if self.services is None:
-            raise EngineError("The engine is still starting.", "Try again in a moment.")
+            raise EngineError("Waggle is still starting.", "Try again in a moment.")
         return self.services
 
     def _node(self, reason: str) -> NodeServices:

@@ -75,7 +75,7 @@ async def watch_computer(
 
 def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
     """Restart in smaller parts, as the engine uses more memory than the person allows; return False if there are none."""
-    words = Message("The engine used more than the %1 GB of memory that you allow", f"{cap_gb:g}")
+    words = Message("Training used more than the %1 GB of memory that you allow", f"{cap_gb:g}")
     if not backoff.back_off():
         lifecycle.report_blocker(
             MemoryShort(Message("%1, also in its smallest parts.", words), "Let Waggle use more memory in Settings.")

@@ -120,7 +120,7 @@ def _open_process(
     if pause_request.aside is not None:
         publisher.publish(
             events.Warned(
-                title=Message("Whether you had paused could not be read, so the engine is paused."),
+                title=Message("Whether you had paused could not be read, so training is paused."),
                 advice=Message("Resume it when you like. The old file is kept as %1.", pause_request.aside),
             )
         )
@@ -135,9 +135,7 @@ def _open_process(
     if backoff.was_killed:
         smaller = Message("Choose a smaller model, or close other programs.")
         advice = SMALLER_PARTS_ADVICE if backoff.started_smaller else smaller
-        publisher.publish(
-            events.Warned(title=Message("The engine ran out of memory and was ended by the system."), advice=advice)
-        )
+        publisher.publish(events.Warned(title=Message("Training ran out of memory, and the system ended it."), advice=advice))
     set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
     download = ChoiceDownload(publisher, lambda: live_settings.now.computer.traffic_kb * 1e3)
     stack.callback(download.cancel)

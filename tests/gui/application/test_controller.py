@@ -325,7 +325,7 @@ def test_the_tray_hands_the_system_no_words_twice(theme: Theme, qtbot: QtBot, mo
 def test_the_tray_says_what_quitting_leaves_running(theme: Theme, qtbot: QtBot) -> None:
     tray_icon = TrayIcon(theme)
     tray_icon.show_state(replace(CONTRIBUTING, service=True))
-    assert visible_actions(tray_icon)[-1] == "Quit; the engine keeps running"
+    assert visible_actions(tray_icon)[-1] == "Quit; training keeps running"
     tray_icon.show_state(CONTRIBUTING)
     assert visible_actions(tray_icon)[-1] == "Quit"
 

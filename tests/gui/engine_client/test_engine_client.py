@@ -90,7 +90,7 @@ def test_without_an_engine_a_person_is_told_and_a_query_of_a_page_is_not() -> No
         desk.client.command(Pause(id="a")).result()
     assert not desk.client.send(ListModels(id="b"))
     assert not desk.client.send(Pause(id="c"))
-    assert desk.refused == ["The engine is not running: nothing was done."]
+    assert desk.refused == ["Training is not running: nothing was done."]
     with pytest.raises(EngineError, match="recorded run"):
         Desk(takes=False, recorded=True).client.command(Pause(id="a")).result()
 

@@ -271,7 +271,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert decimal(0.256, 2) == "0,26"
     assert decimal(-0.24, 2) == "\u22120,24"
     assert size(1_200_000) == "1,2 MB"
-    short = Message("Needs %1 GB of memory; Waggle may use %2 GB", Figure(1234.5, 1), Figure(6.8, 1))
+    short = Message("Needs at least %1 GB of memory; Waggle may use %2 GB", Figure(1234.5, 1), Figure(6.8, 1))
     assert "1\u202f234,5 GB" in tr(short)
     assert reward(ShownCompletion(text="", judged=True, reward=0.25)) == "0,25"
     assert plural(1, "%n peer", "%n peers") == "1 Peer"

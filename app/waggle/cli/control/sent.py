@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     (sent,) = (answer for answer in answers if isinstance(answer, SentMessages))
     if arguments.json:
         return say_json(sent.messages)
-    return say("\n\n".join(map(_described, sent.messages)) or "Nothing has left this computer since the engine started.")
+    return say("\n\n".join(map(_described, sent.messages)) or "Nothing has left this computer since Waggle started.")
 
 
 def _described(message: SentMessage) -> str:

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = paths.home_in(arguments.home)
     state = status(home)
     if state.ready is None:
-        raise EngineError("The engine is still starting.", "Try again in a moment.")
+        raise EngineError("Waggle is still starting.", "Try again in a moment.")
     specialties = state.ready.specialties
     if not arguments.specialty:
         return say_json(specialties) if arguments.json else say(*(f"{each.dataset}: {each.title}" for each in specialties))

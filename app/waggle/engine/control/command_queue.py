@@ -64,7 +64,7 @@ class CommandQueue:
                     await self._is_attached.wait()
         except TimeoutError as error:
             log.debug("%s waited %.0f s for a handler", type(command).__name__, RESTART_SECONDS)
-            raise EngineError("The engine is starting again.", "Try again in a moment.") from error
+            raise EngineError("Training is starting again.", "Try again in a moment.") from error
         return await handler.obey(command)
 
     def _note_stop(self) -> None:

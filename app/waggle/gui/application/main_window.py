@@ -213,7 +213,7 @@ class MainWindow(QWidget):
         self.setWindowTitle(self._title(tr("closing")))
         goes_on = self._store.state.service and not self._replay
         self.notices.show_permanent(
-            tr("Closing; the engine keeps running.") if goes_on else tr("Finishing this step, then closing.")
+            tr("Closing; training keeps running.") if goes_on else tr("Finishing this step, then closing.")
         )
 
     def focusNextPrevChild(self, forward: bool) -> bool:

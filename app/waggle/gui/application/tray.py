@@ -86,7 +86,7 @@ class TrayIcon(QObject):
         there = f"{self._host}: " if self._host else ""
         self._says.setText(f"{there}{tr(status.word)}: {tr(status.says)}".replace("&", "&&"))
         self._set_tooltip(tooltip(state, self._host))
-        self._leave.setText(tr("Quit; the engine keeps running") if state.service else tr("Quit"))
+        self._leave.setText(tr("Quit; training keeps running") if state.service else tr("Quit"))
         self._resume.setVisible(status.action == "resume")
         self._pause.setVisible(status.action in ("pause", "pause_now", "anyway"))
         self._for.menuAction().setVisible(status.action in ("pause", "anyway"))

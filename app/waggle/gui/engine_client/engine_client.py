@@ -120,7 +120,7 @@ class EngineClient(QObject):
     def _unsent(self) -> EngineError:
         if self._recorded:
             return EngineError("This is a recorded run: nothing was done.")
-        return NoEngine("The engine is not running: nothing was done.")
+        return NoEngine("Training is not running: nothing was done.")
 
 
 def _is_met(condition: Callable[[State], bool], future: asyncio.Future[None], state: State) -> bool:

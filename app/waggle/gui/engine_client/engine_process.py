@@ -195,7 +195,7 @@ class EngineProcess(QObject):
         if error == QProcess.ProcessError.FailedToStart:
             self._hopeless = True
             self._report_failure(
-                Message("ssh is missing on this computer.") if self._host else Message("The engine cannot be started."),
+                Message("ssh is missing on this computer.") if self._host else Message("Training cannot be started."),
                 Message("Install OpenSSH, then start again.") if self._host else Message("Install Waggle again."),
                 self._process.errorString(),
             )

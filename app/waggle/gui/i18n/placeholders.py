@@ -14,9 +14,9 @@ def why_unavailable(state: State) -> str:
     """Why the engine cannot be asked now; empty if it can."""
     match state.phase:
         case "problem" | "stopped":
-            return tr("The engine is not running.")
+            return tr("Training is not running.")
         case "preparing":
-            return tr(WAITS) if state.waits_for_choice else tr("The engine is still starting.")
+            return tr(WAITS) if state.waits_for_choice else tr("Waggle is still starting.")
         case _:
             return ""
 
@@ -25,7 +25,7 @@ def engine_placeholder(state: State) -> str:
     """Placeholder for values that no engine has sent yet, so that a returning person sees nothing lost; empty once one has."""
     if state.ready is not None:
         return ""
-    return tr(WAITS) if state.waits_for_choice else tr("Shown when the engine is ready.")
+    return tr(WAITS) if state.waits_for_choice else tr("Shown once Waggle has started.")
 
 
 def without_connections(state: State) -> State:

@@ -276,7 +276,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
     await known.store_port(joined[-1])
     (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
-    assert invite_event.reach.startswith("It works only for people on your own network")
+    assert invite_event.reach.startswith("This invite works only on your own network")
     assert joined_swarms.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
 
 

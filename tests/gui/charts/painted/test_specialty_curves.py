@@ -39,7 +39,7 @@ def test_a_page_shows_those_of_the_present_swarm_in_its_order(window_told: Calla
     qtbot.waitUntil(page._curves_card.isVisible)
     words = page._curves.accessibleDescription().split("; ")
     assert words == [f"{title}: from 0.25 to 0.25" for title in titles]
-    assert page._about_curves.words() == "What your answers earn, on one scale up to 0.25"
+    assert page._about_curves.words() == "What your model's answers earn. All on one scale, up to 0.25"
 
 
 def test_every_specialty_has_a_place_of_its_own_from_the_side_where_reading_begins(theme: Theme, qtbot: QtBot) -> None:

@@ -263,7 +263,7 @@ def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_a
         window._store.take(
             replace(round_with_peers(number), summary=replace(round_with_peers(number).summary, external_reward=0.3))
         )
-    qtbot.waitUntil(lambda: [label.words.split()[0] for _, label in chart._labels] == ["Offered", "You"])
+    qtbot.waitUntil(lambda: [label.words.split()[0] for _, label in chart._labels] == ["Peers", "You"])
 
 
 def test_ahas_newer_than_the_last_score_have_no_place_on_its_curve(

@@ -435,7 +435,7 @@ def test_a_model_that_does_not_fit_says_in_grey_what_it_needs(models: Models) ->
     tell(window, FRESH)
     cards = (*page._suggested.cards, *page._too_large.cards)
     lines = {card.offer.title: card._fit for card in cards}
-    assert lines["SmolLM3 3B"].text() == "Needs 7.7 GB of memory; Waggle may use 7.6 GB"
+    assert lines["SmolLM3 3B"].text() == "Needs at least 7.7 GB of memory; Waggle may use 7.6 GB"
     assert lines["SmolLM3 3B"].property("tone") == "soft"
     assert lines["Qwen3 0.6B"].text() == "560+ answers an hour, 6.0 of 7.6 GB of memory"
     chips = {card.offer.title: card._chip.accessibleName() for card in cards}

@@ -94,7 +94,7 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Tell
         ({"trusted": True}, "Trusted"),
         ({"doubted_until": NOW + 60, "reason": "too large"}, "Doubtful"),
         ({"doubted_until": NOW, "reason": "too large"}, "–"),
-        ({"refusal": "runs Waggle 0.2"}, "Incompatible"),
+        ({"refusal": "runs Waggle 0.2"}, "Mismatch"),
         ({"choice": "muted", "trusted": True}, "Muted"),
         ({"choice": "blocked"}, "Blocked"),
     ],
@@ -203,8 +203,8 @@ def test_a_replay_cannot_be_changed_and_says_so(window_told: TellWindow, recordi
 @pytest.mark.parametrize(
     ("story", "why_not"),
     [
-        ((events.EngineGone(code=9, restarts=1),), "The engine is not running."),
-        ((STARTING,), "The engine is still starting."),
+        ((events.EngineGone(code=9, restarts=1),), "Training is not running."),
+        ((STARTING,), "Waggle is still starting."),
         ((STARTING, SwarmUndecided(why="unknown")), "Waiting for your choice on Home."),
         ((STARTING, ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)), "Waiting for your choice on Home."),
     ],

@@ -54,7 +54,7 @@ def test_at_first_the_most_useful_come_first(table: PeerTableModel) -> None:
         ("Name", "wren otter nameless"), ("Connection", "nameless wren otter"), ("Model", "nameless otter wren"),
         ("Round", "nameless wren otter"), ("You used", "nameless otter wren"), ("You gave", "nameless otter wren"),
         ("Mean reward", "nameless wren otter"), ("Standing", "otter wren nameless"), ("Delay", "nameless wren otter"),
-        ("Last seen", "otter wren nameless"),
+        ("Seen", "otter wren nameless"),
     ],
 )  # fmt: skip
 def test_each_column_orders_by_its_values_both_ways(table: PeerTableModel, column: str, order: str) -> None:

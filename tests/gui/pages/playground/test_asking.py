@@ -155,7 +155,7 @@ def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtb
     form._go.click()
     run_coroutines()
     assert form._go.isEnabled()
-    assert shell.window.status._notice._content[0] == form._message.text() == "The engine is not running: nothing was done."
+    assert shell.window.status._notice._content[0] == form._message.text() == "Training is not running: nothing was done."
 
 
 def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun: Begun, qtbot: QtBot) -> None:
@@ -177,7 +177,7 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
     phase_is(shell, "problem", qtbot)
     swarms.findChild(SwarmPreviewCard).join.click()  # type: ignore[union-attr]
     assert is_previewing(swarms)
-    assert shell.window.status._notice._content[0] == "The engine is not running: nothing was done."
+    assert shell.window.status._notice._content[0] == "Training is not running: nothing was done."
 
 
 def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:

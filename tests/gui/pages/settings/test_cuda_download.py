@@ -72,7 +72,7 @@ def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaCard], q
     cuda = view(ARRIVED, str(tmp_path / PACK.torch))
     with qtbot.waitSignal(cuda.program.ended, timeout=20_000):
         cuda.act.click()
-    assert cuda._says.text() == "CUDA is here. The engine uses it from its next start."
+    assert cuda._says.text() == "CUDA is installed. Waggle uses it from its next start."
     assert cuda.act.isHidden()
     assert not cuda.remove.isHidden()
 

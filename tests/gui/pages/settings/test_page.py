@@ -446,7 +446,7 @@ def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -
     assert head == "— 20 Nov 2026, 14:03 · Your model's answers · to Brisk Otter (12D3) · 312 bytes"
     assert text == '["<b>7</b>"]'
     privacy.show_state(State(sent=()))
-    assert privacy._line.text() == "Nothing has left this computer since the engine started."
+    assert privacy._line.text() == "Nothing has left this computer since Waggle started."
 
 
 def test_the_log_is_searched_and_newest_first() -> None:
@@ -496,7 +496,7 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
-    assert page._unknown.text() == "Shown when the engine is ready."
+    assert page._unknown.text() == "Shown once Waggle has started."
     page.show_state(State(ready=ready(cores=48)), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (False, True)
     page.profile._segments.choose(2)
@@ -544,3 +544,13 @@ def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Th
     assert choices.set_aside() == tmp_path / "settings.toml.broken"
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (True, True)
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_week_is_open_where_there_is_room_for_it(page: SettingsPage, qapp: QApplication, wide: bool) -> None:
+    page.resize(page.theme.px(page.wide_from) + 100 if wide else 1000, 800)
+    page.show()
+    qapp.processEvents()
+    (week,) = page.findChildren(WeekSchedule)
+    assert (page.wide, week.isVisible()) == (wide, wide)

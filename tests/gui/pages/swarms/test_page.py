@@ -551,7 +551,7 @@ def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_li
     swarms._ask_others.click()
     invitation, long = swarms._invite_view, LINK + "9" * (4096 - len(LINK))
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-    assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "The other person scans this ")
+    assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "Send the link, or a picture ")
     tell(window, InviteWritten(charter=HERE, link=long, reach="It works from anywhere."))
     assert qr_code.modules(long) == ()
     assert (invitation._code.isVisible(), invitation._field.text()) == (False, long)

@@ -93,7 +93,7 @@ def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: Q
 def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
     qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
-    assert welcome._much.text().startswith("You will not notice it:")
+    assert welcome._much.text().startswith("Uses about a quarter of your processor")
     welcome._profile.choose(2)
     assert welcome._much.text().startswith("Everything this computer has.")
     qtbot.mouseClick(welcome._power, Qt.MouseButton.LeftButton)
@@ -158,7 +158,7 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     words = [label.text() for label in welcome._trained.findChildren(QLabel)]
     assert words == [
         "Train a bigger model: Small",
-        "It already knows language. 273 MB to download; until then, Waggle's tiny starter trains.",
+        "It already knows language. 273 MB to download; until it is here, Waggle trains its tiny starter.",
     ]
     assert not welcome.train_real.isChecked()
     if chosen:
@@ -207,7 +207,7 @@ def test_its_words_are_those_of_its_charter(theme: Theme, qtbot: QtBot) -> None:
     qtbot.addWidget(welcome)
     button = welcome._choices[FIRST_STEPS]._button
     assert button.text() == first_steps().name
-    assert ("Five easier specialties" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
+    assert ("Five easier kinds of question" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
 
 
 @pytest.mark.parametrize("place", [ALONE, INVITED])

@@ -64,7 +64,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
     assert view.chosen_kinds() == {"checkpoints", "log"}
     view._go.click()
     assert not choices
-    assert view._warning.text() == "They are removed for good. The engine stops first, and Waggle closes afterwards."
+    assert view._warning.text() == "They are removed for good. Training stops first, then Waggle closes."
     view._keeps[0].box.setChecked(True)
     assert view._warning.text() == "Your key is chosen too: without a backup nobody can be you again."
     view._go.click()
@@ -79,7 +79,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
 def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
     view = DataRemovalView(theme)
     qtbot.addWidget(view)
-    view.show_stored(BELONGINGS[:1], no_backup="The engine is not running.")
+    view.show_stored(BELONGINGS[:1], no_backup="Training is not running.")
     assert not view._go.isEnabled()
     assert not view._backup.isEnabled()
     assert view._backup.toolTip()

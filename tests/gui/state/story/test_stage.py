@@ -225,8 +225,8 @@ def test_an_example_of_a_peer_may_come_along_with_the_step() -> None:
     played = Played()
     played.draw(0)
     played.judge(0)
-    shown = events.ShownGroup(key=f"{beginning_of(OTTER)}/logic/0/1", specialty="Logic", question="Why?", completions=(RIGHT,))
-    played.learn(0, "me/0/0", f"{beginning_of(OTTER)}/logic/0/0", shown.key, taught=(shown,))
+    group = events.ShownGroup(key=f"{beginning_of(OTTER)}/logic/0/1", specialty="Logic", question="Why?", completions=(RIGHT,))
+    played.learn(0, "me/0/0", f"{beginning_of(OTTER)}/logic/0/0", group.key, taught=(group,))
     assert played.stage.scene is not None
     (teacher,) = played.stage.scene.teachers
     assert teacher.example is not None

@@ -30,7 +30,7 @@ def trained_now(
     """
     saved = newest_trained(home, chosen)
     with ExitStack() as stack:
-        state, not_now = saved, NOTHING if current else Message("The engine is still starting.")
+        state, not_now = saved, NOTHING if current else Message("Waggle is still starting.")
         newest = current.newest() if current else None
         if current is not None and newest is not None and newest.round != saved.saved.round:
             try:

@@ -52,7 +52,7 @@ class SkillCard(QFrame):
         self._names_all = True  # or there are more teachers than have a line
         self._whole_key, self._short_key = "", ""
         self._teachers = [TeacherLine(theme) for _ in range(MOST)]
-        taught = text(theme, tr("Peers who were right first"), "small", "soft")
+        taught = text(theme, tr("Peers right first"), "small", "soft")
         self._taught = as_widget(column(4, taught, *self._teachers, None, gap=7))
         self.all_ahas = Button(theme, tr("See who was first"), "link")
         self.all_ahas.clicked.connect(self.progress_wanted)

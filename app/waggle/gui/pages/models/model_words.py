@@ -72,7 +72,7 @@ def _short_fit(fit: Message) -> str:
         case words, _ if words == FITS:
             return tr(Message("%1+ answers an hour, %2 of %3 GB of memory", *fit.values))
         case words, _ if words == TOO_LARGE:
-            return tr(Message("Needs %1 GB of memory; Waggle may use %2 GB", *fit.values))
+            return tr(Message("Needs at least %1 GB of memory; Waggle may use %2 GB", *fit.values))
     return ""
 
 

@@ -57,7 +57,7 @@ class OfferSection(QWidget):
         super().__init__()
         theme = context.theme
         self._theme, self._choose = theme, choose
-        self._title, self._line = text(theme, "", "heading"), text(theme, "", "small", "soft", wrap=True)
+        self._title, self._line = text(theme, "", "heading", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._grid = CardGrid(theme.px(LEAST))
         self._offers: tuple[str, ...] = ()
         self.cards: list[OfferCard] = []
@@ -145,7 +145,9 @@ class ModelsPage(Page):
         if not why_not:
             self._list()
         self._line.say(
-            tr("Choose the model that this computer trains") if state.ready else tr("No model is loaded.").removesuffix(".")
+            why_not or tr("Choose the model that this computer trains")
+            if state.ready
+            else tr("No model is loaded.").removesuffix(".")
         )
         self._field.show_state(why_not)
         self._choice.show_state(state, offers_of(state.models), why_not)

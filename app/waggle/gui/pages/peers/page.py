@@ -74,9 +74,9 @@ def _is_resting(state: State) -> bool:
 def reach_words(state: State) -> str:
     """How others reach this computer, in one sentence."""
     if state.phase == "preparing" and state.reach != "solo":
-        return tr("Peers are looked for when the engine is ready.")
+        return tr("Waggle looks for peers once it has started.")
     if why_unavailable(state) and state.reach != "solo":
-        return tr("Nothing is sent or received before the engine runs again.")
+        return tr("Nothing is sent or received until training runs again.")
     match state.reach:
         case "connecting":
             tried = (
@@ -221,6 +221,7 @@ class PeersPage(Page):
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self._search = TextField(theme, tr("Find a peer"), tr("Find a peer"))
         self._search.setClearButtonEnabled(True)
+        self._search.setFixedHeight(self._invite.height())  # it stands beside it
         self._search.textChanged.connect(self._find)
         self._rows = WholeRows(self._view)
         self._meanings = ElidedLabel(theme, "", "caption", "text_faint")  # of the columns; a chosen peer's details take its place

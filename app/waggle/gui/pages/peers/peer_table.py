@@ -24,11 +24,11 @@ from waggle.gui.widgets.table import SortableHead, explained, style_table, table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
-COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Last seen")
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "You gave", "Mean reward", "Standing", "Delay", "Seen")
 TIPS = {
     "You used": later("its examples that your model learned from, of all that arrived"),
     "You gave": later("your examples that it fetched"),
-    "Mean reward": later("how right its answers were since you met, 0 to 1"),
+    "Mean reward": later("how right its answers were, 0 to 1"),
     "Delay": later("how long a message to it and back takes"),
 }
 EXPLAINED = ("You used", "You gave", "Mean reward")  # below the table, too
@@ -44,7 +44,7 @@ TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
 CONNECTION_ORDER = ("lan", "direct", "relay", "gone")
 STANDING_CHIPS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
     "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "Doubtful", "bad"),
-    "differs": ("differs", "Incompatible", "bare"),
+    "differs": ("differs", "Mismatch", "bare"),
     "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
 }  # fmt: skip
 STANDING_ORDER = tuple(STANDING_CHIPS)

@@ -125,7 +125,7 @@ class ChatView(QWidget):
         for button in self._firsts:
             button.clicked.connect(lambda _on=False, button=button: self._begin_with(button.accessibleName()))
         firsts = row(None, ResponsiveRow(*self._firsts), None)
-        self._beginning = ScrollArea(column(None, self._empty, 8, firsts, None), "surface")
+        self._beginning = ScrollArea(column(None, self._empty, 8, firsts), "surface")
         self.message = MessageInput(theme)
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)
@@ -265,7 +265,7 @@ class ChatView(QWidget):
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
-        self.message.setFocus()  # the button is hidden in a moment
+        self.message.setFocus()  # the button is disabled in a moment
         self.commanded.emit(ClearChat(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:
@@ -292,8 +292,7 @@ class ChatView(QWidget):
         self._moments.setAccessibleName(compared)
         self._moments.setEnabled(not why_not and not fixed)
         self._moments.setToolTip(why_not or fixed)
-        self._clear.setVisible(bool(state.talk))
-        self._clear.setEnabled(not why_not)
+        self._clear.setEnabled(bool(state.talk) and not why_not)
         self._tally.say(guesses_summary([box.guess for box in self._boxes if box.guess is not None]))
         if self._is_full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))

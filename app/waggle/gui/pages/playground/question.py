@@ -113,7 +113,7 @@ class QuestionView(QWidget):
         self._question.set_scale(QUESTION_SIZE)
         self._blank = frame("well", column())  # in its place, before there is one
         self._blank.setFixedHeight(theme.px(BLANK))
-        self._about = ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft")
+        self._about = ElidedLabel(theme, tr("It appears here once training runs"), "small", "text_soft")
         self._mine = CodeField(theme, tr("Your own answer"))
         self._mine.setPlaceholderText(tr("Your answer first, if you like. It stays on this computer."))
         self._mine.setMaxLength(500)
@@ -188,7 +188,7 @@ class QuestionView(QWidget):
     def _about_no_question(self, why_not: str) -> str:
         """What stands in the place of a question before the first; empty if it was refused, as the message below says."""
         if why_not:
-            return tr("It appears here when the engine runs")
+            return tr("It appears here once training runs")
         return "" if self._message.text() else tr("Fetching a question")
 
     def _pose_first(self) -> None:

@@ -308,7 +308,7 @@ class ProgressPage(Page):
 
     def _empty_words(self) -> str:
         if _has_rounds_coming(self._state):
-            return tr("The charts appear here when the engine runs.")
+            return tr("The charts appear here once training runs.")
         if self._state.takes_first_test:
             return tr("First, a test to see where your model starts.")
         return tr("Your model is in its first round.")

@@ -37,7 +37,7 @@ class SettingRow(QFrame):
         room = self._reset.sizePolicy()
         room.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(room)
-        self._later = text(theme, tr("Waits for the engine's next start."), "small", "faint")
+        self._later = text(theme, tr("Applies from the next start."), "small", "faint")
         self._note = text(theme, "", "small", "soft", wrap=True)
         self._default = text(theme, tr("Default: %1").replace("%1", default), "small", "faint", wrap=True)
         words = column(text(theme, title, role, wrap=True), self._note, self._default, self._later, gap=2)
@@ -58,10 +58,14 @@ class SettingRow(QFrame):
 
     def take_focus(self) -> None:
         """Focus the control, which unfolds."""
-        if self._open is not None:
+        self.unfold()
+        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def unfold(self) -> None:
+        """Show a control that is folded at first."""
+        if self._open is not None and not self._open.isHidden():
             set_visible(self._open, False)
             self.show_value()
-        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_value(self) -> None:
         value = self._settings_store.value(self._row.key)
@@ -171,6 +175,8 @@ class SectionPane(QWidget):
 
     def arrange(self, gap: int, *, wide: bool) -> None:
         self._columns.arrange(gap, wide=wide)
+        for each in self.rows if wide else ():
+            each.unfold()  # there is room
 
 
 def _height(section: Section, place: int) -> int:

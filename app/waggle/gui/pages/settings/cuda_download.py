@@ -74,7 +74,7 @@ class CudaCard(QFrame):
             "": ("", come),
             "offered": (tr("Waggle computes on the processor. With CUDA it computes on this card."), come),
             "begun": (tr("Waggle computes on the processor until all of CUDA is here."), tr("Go on")),
-            "here": (tr("CUDA is here. The engine uses it from its next start."), ""),
+            "here": (tr("CUDA is installed. Waggle uses it from its next start."), ""),
         }[standing]
         more = tr("%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is "
                   "under the licences of PyTorch and NVIDIA.")  # fmt: skip

@@ -62,7 +62,7 @@ class PrivacyCard(QFrame):
             return
         self._displayed = state.sent
         self._line.setText(plural(len(state.sent), "%n message, newest first.", "%n messages, newest first.")
-                           if state.sent else tr("Nothing has left this computer since the engine started."))  # fmt: skip
+                           if state.sent else tr("Nothing has left this computer since Waggle started."))  # fmt: skip
         self._messages.setVisible(bool(state.sent))
         self._messages.setPlainText("\n\n".join(message_text(message) for message in state.sent))
 

@@ -132,5 +132,5 @@ def offers_own_swarm(state: State) -> bool:
 def _waiting_text(state: State) -> str:
     """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
-        return tr("The engine is not running. The swarms you know appear here when it runs again.")
+        return tr("Training is not running. The swarms you know appear here when it runs again.")
     return tr("The swarms you know appear here.")

@@ -136,7 +136,7 @@ class DataRemovalView(QFrame):
         self._go.setEnabled(bool(kinds))
         self._go.say(tr("Remove them now") if self._confirming else tr("Remove these"))
         self._cancel.say(tr("Not yet") if self._confirming else tr("Keep everything"))
-        words = tr("They are removed for good. The engine stops first, and Waggle closes afterwards.") if self._confirming else ""
+        words = tr("They are removed for good. Training stops first, then Waggle closes.") if self._confirming else ""
         if any(kind in KEPT_BY_DEFAULT for kind in kinds):
             words = f"{tr('Your key is chosen too: without a backup nobody can be you again.')} {words}".strip()
         say_in(self._warning, words, "bad")
@@ -168,7 +168,7 @@ class RemovalScreen(QWidget):
         self.setObjectName("window")
         self._theme, self._home, self._kinds = theme, home, kinds
         self.over = False
-        self._title = ElidedLabel(theme, tr("Stopping the engine"), "title")
+        self._title = ElidedLabel(theme, tr("Stopping training"), "title")
         self._about = text(theme, tr("It finishes its step first."), "body", "soft", wrap=True)
         self._rows = column(gap=8)
         self._close = Button(theme, tr("Close Waggle"), "primary")

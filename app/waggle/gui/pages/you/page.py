@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QImageWriter, QKeyEvent
+from PySide6.QtGui import QImageWriter, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHeaderView, QSizePolicy, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
@@ -104,6 +104,10 @@ class YouPage(Page):
         self._days_box.setSpacing(gap)
         for folding in (*self._pairs, self._top, self._low):
             folding.set_gap(gap)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_period()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._views.currentIndex() != OVERVIEW:
@@ -235,10 +239,11 @@ class YouPage(Page):
         recent, as_table = is_recent(self._days.days, self._today), self._as_table.isChecked()
         self._period.setText(tr("Recent weeks") if recent else tr("The last year"))
         self._as_table.say(tr("Show as calendar") if as_table else tr("Show as table"), "table")
-        ways = QBoxLayout.Direction
-        self._days_box.setDirection(ways.LeftToRight if recent and not as_table else ways.TopToBottom)
-        narrow = self._map.maximumWidth() + 2 * CALENDAR_EDGE
-        self._calendar_card.setMaximumWidth(narrow if recent and not as_table else UNLIMITED)
+        ways, narrow = QBoxLayout.Direction, self._map.maximumWidth() + 2 * CALENDAR_EDGE
+        room = self._body.geometry().width() - self._days_box.spacing() - self._energy.minimumSizeHint().width()
+        beside = recent and not as_table and narrow <= room
+        self._days_box.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._calendar_card.setMaximumWidth(narrow if beside else UNLIMITED)
         self._table.setMinimumHeight(self._calendar.sizeHint().height())
         self._calendar.setVisible(not as_table)
         self._table.setVisible(as_table)

@@ -197,8 +197,8 @@ def _with_lessons(scene: Scene, step: PolicyUpdated, state: State) -> Scene:
         name = card.name if card else peer.name if peer else ""
         known = teachers.get(origin, Teacher(origin, name, ()))
         dataset = rest.partition("/")[0]
-        shown = texts.get(lesson.key)
-        example = known.example or card or (_card_of(shown, origin, name, step) if shown else None)
+        sent = texts.get(lesson.key)
+        example = known.example or card or (_card_of(sent, origin, name, step) if sent else None)
         teachers[origin] = replace(known, datasets=(*known.datasets, dataset), example=example)
     ranked = sorted(teachers.values(), key=lambda teacher: -len(teacher.datasets))
     return replace(scene, own=own, teachers=tuple(ranked), left_out=step.left_out == "not_finite")

@@ -27,8 +27,8 @@ class Button(FocusRingButton):
         self._theme, self._kind, self._icon, self._words = theme, kind, icon, words
         self.setProperty("kind", kind)
         self.join(join)
-        self.setFont(theme.font("strong" if kind == "primary" else "label"))
-        height = theme.px(40) if kind == "primary" else theme.size["control_small"] if small else theme.size["control"]
+        self.setFont(theme.font("strong" if kind == "primary" and not small else "label"))
+        height = theme.size["control_small"] if small else theme.px(40) if kind == "primary" else theme.size["control"]
         self.setFixedHeight({"link": theme.px(24), "title": theme.px(24), "segment": theme.px(26)}.get(kind, height))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(words)
