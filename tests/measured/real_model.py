@@ -80,12 +80,12 @@ def beside_gated(played: Iterable[Arm]) -> dict[str, object]:
         "end": statistics.heldout_final,
     }
     ratios = {name: statistics.paired_ratio(ours.values(measure), theirs.values(measure)) for name, measure in measures.items()}
-    found = {name: estimate for name, estimate in ratios.items() if estimate is not None}
+    estimates = {name: estimate for name, estimate in ratios.items() if estimate is not None}
     return {
         "rule": "adaptive",
         "over": "gated",
-        **{name: with_interval(estimate) for name, estimate in found.items()},
-        "differs": any(estimate.low > 1 or estimate.high < 1 for estimate in found.values()),
+        **{name: with_interval(estimate) for name, estimate in estimates.items()},
+        "differs": any(estimate.low > 1 or estimate.high < 1 for estimate in estimates.values()),
     }
 
 
