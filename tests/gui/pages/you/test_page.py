@@ -86,6 +86,7 @@ def test_a_beginner_sees_a_quarter_beside_the_energy_and_later_a_year_above_it(p
         QApplication.processEvents()
         assert you._period.text() == ("Recent weeks" if recent else "The last year")
         assert (you._energy.y() == you._calendar_card.y()) == recent
+        assert you._calendar_card.height() < you._map.height() + 120
         assert you._map.place_of(TODAY).right() <= you._map.width()
         you._as_table.click()
         QApplication.processEvents()

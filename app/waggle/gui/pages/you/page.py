@@ -62,7 +62,7 @@ class YouPage(Page):
         self._state, self._home, self._leaving = State(), home, False
         self._act: IdentityAction = "backup"  # the last action on the identity
         self._due, self._days = QuerySchedule(), totals(self._state)
-        self._today = engine_date(self._state, 0.0)
+        self._today, self._edge = engine_date(self._state, 0.0), 0
         self._ahas: tuple[Aha, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._share = Button(theme, tr("Save a picture to share"), icon="share")
@@ -100,6 +100,7 @@ class YouPage(Page):
         self._area.set_edges(edge, below)
         self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
+        self._edge = edge
         self._body.setSpacing(gap)
         self._days_box.setSpacing(gap)
         for folding in (*self._pairs, self._top, self._low):
@@ -240,10 +241,11 @@ class YouPage(Page):
         self._period.setText(tr("Recent weeks") if recent else tr("The last year"))
         self._as_table.say(tr("Show as calendar") if as_table else tr("Show as table"), "table")
         ways, narrow = QBoxLayout.Direction, self._map.maximumWidth() + 2 * CALENDAR_EDGE
-        room = self._body.geometry().width() - self._days_box.spacing() - self._energy.minimumSizeHint().width()
+        room = self.width() - 2 * self._edge - self._days_box.spacing() - self._energy.minimumSizeHint().width()
         beside = recent and not as_table and narrow <= room
         self._days_box.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._calendar_card.setMaximumWidth(narrow if beside else UNLIMITED)
+        self._calendar.setMaximumWidth(self._map.maximumWidth())  # else its card is as high as a wider calendar would be
         self._table.setMinimumHeight(self._calendar.sizeHint().height())
         self._calendar.setVisible(not as_table)
         self._table.setVisible(as_table)
