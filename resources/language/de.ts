@@ -2115,7 +2115,7 @@
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
 <message><source>Used %1 of its %2 examples.</source><translation>%1 seiner %2 Beispiele genutzt.</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
-<message><source>Uses about a quarter of your processor and gives way to other programs.</source><translation>Nutzt etwa ein Viertel deines Prozessors und lässt anderen Programmen den Vortritt.</translation></message>
+<message><source>Uses a quarter of the processor's cores, at least one, and gives way to other programs.</source><translation>Nutzt ein Viertel der Prozessorkerne, mindestens einen, und lässt anderen Programmen den Vortritt.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Wörtlich, neueste zuerst. Nur im Speicher gehalten.</translation></message>

@@ -2115,7 +2115,7 @@
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
 <message><source>Used %1 of its %2 examples.</source><translation>Wykorzystano %1 z jego %2 przykładów.</translation></message>
 <message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
-<message><source>Uses about a quarter of your processor and gives way to other programs.</source><translation>Używa około jednej czwartej procesora i ustępuje innym programom.</translation></message>
+<message><source>Uses a quarter of the processor's cores, at least one, and gives way to other programs.</source><translation>Używa jednej czwartej rdzeni procesora, co najmniej jednego, i ustępuje innym programom.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>

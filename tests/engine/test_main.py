@@ -167,4 +167,4 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
     code, sent = await ran(tmp_path)
     warned = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
-    assert [warning.advice for warning in warned if "was ended by the system" in warning.title] == [advice]
+    assert [warning.advice for warning in warned if "the system ended it" in warning.title] == [advice]

@@ -244,7 +244,7 @@ def test_a_model_is_pushed_with_the_token_of_the_keychain_and_the_token_is_seen_
 def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with local_hub() as hub:
-        with pytest.raises(ExportError, match="does not let your token write to me/maths") as caught:
+        with pytest.raises(ExportError, match="may not write to me/maths") as caught:
             export.push(tmp_path, "me/maths", "hf_read_only", hub.endpoint)
         assert "hf_read_only" not in str(caught.value)
     with no_hub() as endpoint, pytest.raises(ExportError, match="Hugging Face cannot be reached"):

@@ -93,7 +93,7 @@ def test_continue_start_and_the_first_round_begins(started: Controller, qtbot: Q
 def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
     qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
-    assert welcome._much.text().startswith("Uses about a quarter of your processor")
+    assert welcome._much.text().startswith("Uses a quarter of the processor's cores")
     welcome._profile.choose(2)
     assert welcome._much.text().startswith("Everything this computer has.")
     qtbot.mouseClick(welcome._power, Qt.MouseButton.LeftButton)

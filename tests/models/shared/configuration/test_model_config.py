@@ -153,7 +153,7 @@ def test_positions_turn_as_in_transformers_wherever_the_file_says_how(tmp_path, 
 @pytest.mark.parametrize(
     ("more", "refusal"),
     [
-        ({"model_type": "gpt2"}, "models of type gpt2"),
+        ({"model_type": "gpt2"}, "models of the type gpt2"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
         ({"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "default rope"),

@@ -14,7 +14,7 @@ from waggle.protocol.state import State
 
 PROFILES = {"quiet": later("Quiet"), "balanced": later("Balanced"), "full": later("Full")}
 PROFILE_WORDS = {
-    "quiet": later("Uses about a quarter of your processor and gives way to other programs."),
+    "quiet": later("Uses a quarter of the processor's cores, at least one, and gives way to other programs."),
     "balanced": later("Half of the cores, at least one. Large programs may start a little slower."),
     "full": later("Everything this computer has. For when you do not need it otherwise."),
 }
