@@ -445,7 +445,7 @@
 <message><source>Caches</source><translation>Zwischenspeicher</translation></message>
 <message><source>Caesar cipher</source><translation>Caesar-Chiffre</translation></message>
 <message><source>Calendar</source><translation>Kalender</translation></message>
-<message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalender des letzten Jahres; Pfeiltasten lesen ihn Tag für Tag</translation></message>
+<message><source>Calendar of your days; arrow keys read it day by day</source><translation>Kalender deiner Tage; Pfeiltasten lesen ihn Tag für Tag</translation></message>
 <message><source>Can it use more of my computer, or less?</source><translation>Kann es mehr oder weniger von meinem Computer nutzen?</translation></message>
 <message><source>Can't tell</source><translation>Weiß nicht</translation></message>
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
@@ -2453,7 +2453,6 @@
 <message><source>as you set it</source><translation>wie von dir gesetzt</translation></message>
 <message><source>automatic: model, swarm, settings</source><translation>automatisch: Modell, Schwarm, Optionen</translation></message>
 <message><source>blocked</source><translation>gesperrt</translation></message>
-<message><source>blue ring: a peer was right first</source><translation>blauer Rand: Peer löste es zuerst</translation></message>
 <message><source>broken text</source><translation>kaputter Text</translation></message>
 <message><source>by %1</source><translation>von %1</translation></message>
 <message><source>by your model</source><translation>von deinem Modell</translation></message>
@@ -2467,7 +2466,6 @@
 <message><source>could not be judged</source><translation>nicht zu bewerten</translation></message>
 <message><source>cut off</source><translation>abgeschnitten</translation></message>
 <message><source>damaged: %1</source><translation>beschädigt: %1</translation></message>
-<message><source>darker: more right, blue edge: learned from peers</source><translation>dunkler: mehr richtig, blauer Rand: von Peers gelernt</translation></message>
 <message><source>dashed: a relay</source><translation>gestrichelt: Relais</translation></message>
 <message><source>does not name one swarm</source><translation>nennt nicht genau einen Schwarm</translation></message>
 <message><source>done</source><translation>erledigt</translation></message>
@@ -2666,6 +2664,7 @@
 <message><source>standard</source><translation>üblich</translation></message>
 <message><source>stopped by you</source><translation>von dir gestoppt</translation></message>
 <message><source>stopped here</source><translation>hier angehalten</translation></message>
+<message><source>stronger colour: more right; blue edge: learned from peers</source><translation>kräftigere Farbe: mehr richtig; blauer Rand: von Peers gelernt</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>swarm.charter in den Optionen oder auf der Befehlszeile nennt den Schwarm.</translation></message>
 <message><source>takes too long to judge</source><translation>Bewerten dauert zu lange</translation></message>
 <message><source>taking a test</source><translation>macht einen Test</translation></message>
@@ -2703,6 +2702,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
+<message><source>thick blue ring: a peer was right first</source><translation>dicker blauer Rand: Peer löste es zuerst</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

@@ -445,7 +445,7 @@
 <message><source>Caches</source><translation>Pamięć podręczna</translation></message>
 <message><source>Caesar cipher</source><translation>Szyfr Cezara</translation></message>
 <message><source>Calendar</source><translation>Kalendarz</translation></message>
-<message><source>Calendar of the last year; arrow keys read it day by day</source><translation>Kalendarz ostatniego roku; klawisze strzałek czytają go dzień po dniu</translation></message>
+<message><source>Calendar of your days; arrow keys read it day by day</source><translation>Kalendarz Twoich dni; strzałki odczytują go dzień po dniu</translation></message>
 <message><source>Can it use more of my computer, or less?</source><translation>Czy może używać więcej albo mniej mojego komputera?</translation></message>
 <message><source>Can't tell</source><translation>Trudno powiedzieć</translation></message>
 <message><source>Cancel</source><translation>Anuluj</translation></message>
@@ -2453,7 +2453,6 @@
 <message><source>as you set it</source><translation>zgodnie z Twoim ustawieniem</translation></message>
 <message><source>automatic: model, swarm, settings</source><translation>automatycznie: model, rój, ustawienia</translation></message>
 <message><source>blocked</source><translation>zablokowany</translation></message>
-<message><source>blue ring: a peer was right first</source><translation>niebieska obwódka: ktoś inny był pierwszy</translation></message>
 <message><source>broken text</source><translation>uszkodzony tekst</translation></message>
 <message><source>by %1</source><translation>od %1</translation></message>
 <message><source>by your model</source><translation>od Twojego modelu</translation></message>
@@ -2467,7 +2466,6 @@
 <message><source>could not be judged</source><translation>nie udało się ocenić</translation></message>
 <message><source>cut off</source><translation>ucięte</translation></message>
 <message><source>damaged: %1</source><translation>uszkodzone: %1</translation></message>
-<message><source>darker: more right, blue edge: learned from peers</source><translation>ciemniej: więcej dobrych, niebieski brzeg: nauka od innych</translation></message>
 <message><source>dashed: a relay</source><translation>przerywane: przekaźnik</translation></message>
 <message><source>does not name one swarm</source><translation>nie wskazuje jednego roju</translation></message>
 <message><source>done</source><translation>gotowe</translation></message>
@@ -2666,6 +2664,7 @@
 <message><source>standard</source><translation>standardowe</translation></message>
 <message><source>stopped by you</source><translation>zatrzymane przez Ciebie</translation></message>
 <message><source>stopped here</source><translation>zatrzymano tutaj</translation></message>
+<message><source>stronger colour: more right; blue edge: learned from peers</source><translation>mocniejszy kolor: więcej dobrych; niebieski brzeg: nauka od innych</translation></message>
 <message><source>swarm.charter in the settings, or on the command line, names the swarm.</source><translation>Rój wskazuje swarm.charter w Ustawieniach lub w wierszu poleceń.</translation></message>
 <message><source>takes too long to judge</source><translation>ocena trwa zbyt długo</translation></message>
 <message><source>taking a test</source><translation>przechodzi test</translation></message>
@@ -2703,6 +2702,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
+<message><source>thick blue ring: a peer was right first</source><translation>gruba niebieska obwódka: ktoś inny był pierwszy</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

@@ -60,7 +60,7 @@ class HeatMap(PaintedWidget):
     read = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, name=tr("Calendar of the last year; arrow keys read it day by day"))
+        super().__init__(theme, name=tr("Calendar of your days; arrow keys read it day by day"))
         self._days: dict[datetime.date, Day] = {}
         self._today = datetime.date(2026, 1, 1)  # until `show_days`
         self._weeks = WEEKS

@@ -92,7 +92,7 @@ class SkillCard(QFrame):
         untested = tr("filled in after this test") if awaits else tr("filled in after the next test")
         words = tr("right on new questions") if tested else untested
         self._short_key = words
-        self._whole_key = f"{words}; {tr('blue ring: a peer was right first')}" if by_teacher else words
+        self._whole_key = f"{words}; {tr('thick blue ring: a peer was right first')}" if by_teacher else words
         self._show_teachers(by_teacher)
 
     def _show_teachers(self, by_teacher: dict[str, list[str]]) -> None:

@@ -50,7 +50,7 @@ class StageView(QWidget):
         policy = self._now_button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # so that the strip keeps its cells in place
         self._now_button.setSizePolicy(policy)
-        key = ElidedLabel(theme, tr("darker: more right, blue edge: learned from peers"), "caption", "text_faint")
+        key = ElidedLabel(theme, tr("stronger colour: more right; blue edge: learned from peers"), "caption", "text_faint")
         self._foot = row(text(theme, tr("Rounds"), "label", "soft"), (self._strip, 1000), key, None, self._now_button, gap=12)
         self._rounds = as_widget(self._foot)
         self.setLayout(column((self._area, 1), self._rounds, gap=0))
