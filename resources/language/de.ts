@@ -2517,6 +2517,7 @@
 <message><source>it claims more fields or tensors than any model has</source><translation>sie behauptet mehr Felder oder Tensoren, als ein Modell hat</translation></message>
 <message><source>it claims more layers than it has tensors</source><translation>sie behauptet mehr Schichten, als sie Tensoren hat</translation></message>
 <message><source>it contains the byte 0</source><translation>sie enthält das Byte 0</translation></message>
+<message><source>it does not have the %1 questions that the charter names</source><translation>sie hat nicht die %1 Fragen, die die Charta nennt</translation></message>
 <message><source>it does not pay its own true answer in full</source><translation>es belohnt seine eigene richtige Antwort nicht voll</translation></message>
 <message><source>it ended with code %1</source><translation>er endete mit Code %1</translation></message>
 <message><source>it ended with signal %1</source><translation>er endete durch Signal %1</translation></message>
@@ -2543,7 +2544,9 @@
 <message><source>it is damaged, or no GGUF file</source><translation>sie ist beschädigt oder keine GGUF-Datei</translation></message>
 <message><source>it is incomplete</source><translation>sie ist unvollständig</translation></message>
 <message><source>it is longer than %1 MiB</source><translation>sie ist länger als %1 MiB</translation></message>
+<message><source>it is not compressed as agreed</source><translation>sie ist nicht wie vereinbart komprimiert</translation></message>
 <message><source>it is of version %1 of GGUF, and Waggle reads versions 2 and 3</source><translation>sie hat Version %1 von GGUF, und Waggle liest die Versionen 2 und 3</translation></message>
+<message><source>it needs the grader %1</source><translation>sie braucht den Bewerter %1</translation></message>
 <message><source>it pays in full what is no answer (%1)</source><translation>es belohnt voll, was keine Antwort ist (%1)</translation></message>
 <message><source>it says more than %1 characters</source><translation>sie sagt mehr als %1 Zeichen</translation></message>
 <message><source>it scales its positions in a way that Waggle does not know</source><translation>sie skaliert ihre Positionen auf eine Weise, die Waggle nicht kennt</translation></message>
@@ -2571,6 +2574,7 @@
 <message><source>its scores are not the same in another process or on another day</source><translation>seine Bewertungen sind in einem anderen Prozess oder an einem anderen Tag nicht dieselben</translation></message>
 <message><source>its scores are not the same when it is asked again</source><translation>seine Bewertungen sind nicht dieselben, wenn es noch einmal gefragt wird</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>seine Bewertungen liegen nicht alle zwischen 0 und 1</translation></message>
+<message><source>its size is not allowed</source><translation>ihre Größe ist nicht erlaubt</translation></message>
 <message><source>judging</source><translation>bewertet</translation></message>
 <message><source>learned from copy %1</source><translation>gelernt von Kopie %1</translation></message>
 <message><source>learning</source><translation>lernt</translation></message>
@@ -2579,6 +2583,9 @@
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties darf %1 nennen.</translation></message>
 <message><source>less likely</source><translation>unwahrscheinlicher</translation></message>
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
+<message><source>line %1 is malformed</source><translation>Zeile %1 ist fehlerhaft</translation></message>
+<message><source>line %1 is out of order, or a question again</source><translation>Zeile %1 steht nicht in der Reihenfolge oder wiederholt eine Frage</translation></message>
+<message><source>line %1: %2</source><translation>Zeile %1: %2</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>lowest first</source><translation>niedrigste zuerst</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
@@ -2630,6 +2637,7 @@
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>on new questions</source><translation>bei neuen Fragen</translation></message>
+<message><source>only %1 of its questions are not reserved, and %2 are needed</source><translation>nur %1 ihrer Fragen sind nicht reserviert, und %2 werden gebraucht</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>
 <message><source>pale: idle</source><translation>blass: untätig</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>Peer</numerusform><numerusform>Peers</numerusform></translation></message>
@@ -2690,6 +2698,7 @@
 <message><source>the question</source><translation>die Frage</translation></message>
 <message><source>the question is not a text</source><translation>die Frage ist kein Text</translation></message>
 <message><source>the question of line %1 has another answer here</source><translation>die Frage von Zeile %1 hat hier eine andere Antwort</translation></message>
+<message><source>the samples in the charter are no questions of it</source><translation>die Beispiele in der Charta sind keine Fragen daraus</translation></message>
 <message><source>the swarm</source><translation>dem Schwarm</translation></message>
 <message><source>the system allows no more processes or memory now</source><translation>das System erlaubt gerade nicht mehr Prozesse oder Speicher</translation></message>
 <message><source>the user of this process has no identifier</source><translation>der Benutzer dieses Prozesses hat keine Kennung</translation></message>

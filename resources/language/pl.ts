@@ -2517,6 +2517,7 @@
 <message><source>it claims more fields or tensors than any model has</source><translation>podaje więcej pól lub tensorów, niż ma jakikolwiek model</translation></message>
 <message><source>it claims more layers than it has tensors</source><translation>podaje więcej warstw, niż ma tensorów</translation></message>
 <message><source>it contains the byte 0</source><translation>zawiera bajt 0</translation></message>
+<message><source>it does not have the %1 questions that the charter names</source><translation>nie ma %1 pytań, które podaje karta roju</translation></message>
 <message><source>it does not pay its own true answer in full</source><translation>nie przyznaje pełnej nagrody własnej poprawnej odpowiedzi</translation></message>
 <message><source>it ended with code %1</source><translation>zakończył się kodem %1</translation></message>
 <message><source>it ended with signal %1</source><translation>zakończył go sygnał %1</translation></message>
@@ -2543,7 +2544,9 @@
 <message><source>it is damaged, or no GGUF file</source><translation>jest uszkodzony albo nie jest plikiem GGUF</translation></message>
 <message><source>it is incomplete</source><translation>jest niekompletny</translation></message>
 <message><source>it is longer than %1 MiB</source><translation>ma ponad %1 MiB</translation></message>
+<message><source>it is not compressed as agreed</source><translation>nie jest skompresowany zgodnie z umową</translation></message>
 <message><source>it is of version %1 of GGUF, and Waggle reads versions 2 and 3</source><translation>ma wersję %1 formatu GGUF, a Waggle czyta wersje 2 i 3</translation></message>
+<message><source>it needs the grader %1</source><translation>wymaga oceniającego %1</translation></message>
 <message><source>it pays in full what is no answer (%1)</source><translation>przyznaje pełną nagrodę za coś, co nie jest odpowiedzią (%1)</translation></message>
 <message><source>it says more than %1 characters</source><translation>zwraca więcej znaków niż %1</translation></message>
 <message><source>it scales its positions in a way that Waggle does not know</source><translation>skaluje pozycje w sposób, którego Waggle nie zna</translation></message>
@@ -2571,6 +2574,7 @@
 <message><source>its scores are not the same in another process or on another day</source><translation>wyniki są inne w innym procesie lub innego dnia</translation></message>
 <message><source>its scores are not the same when it is asked again</source><translation>wyniki są inne przy ponownej ocenie</translation></message>
 <message><source>its scores leave the range from 0 to 1</source><translation>wyniki wychodzą poza zakres od 0 do 1</translation></message>
+<message><source>its size is not allowed</source><translation>jego rozmiar jest niedozwolony</translation></message>
 <message><source>judging</source><translation>ocenia</translation></message>
 <message><source>learned from copy %1</source><translation>nauczone od kopii %1</translation></message>
 <message><source>learning</source><translation>uczy się</translation></message>
@@ -2579,6 +2583,9 @@
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties może zawierać %1.</translation></message>
 <message><source>less likely</source><translation>mniej prawdopodobne</translation></message>
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
+<message><source>line %1 is malformed</source><translation>wiersz %1 jest nieprawidłowy</translation></message>
+<message><source>line %1 is out of order, or a question again</source><translation>wiersz %1 jest nie po kolei albo powtarza pytanie</translation></message>
+<message><source>line %1: %2</source><translation>wiersz %1: %2</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>lowest first</source><translation>od najmniejszych</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
@@ -2630,6 +2637,7 @@
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>on new questions</source><translation>na nowych pytaniach</translation></message>
+<message><source>only %1 of its questions are not reserved, and %2 are needed</source><translation>tylko %1 jego pytań nie jest zarezerwowanych, a potrzeba %2</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>
 <message><source>pale: idle</source><translation>blada: bezczynny</translation></message>
 <message numerus="yes"><source>peers</source><translation><numerusform>peer</numerusform><numerusform>peery</numerusform><numerusform>peerów</numerusform></translation></message>
@@ -2690,6 +2698,7 @@
 <message><source>the question</source><translation>pytanie</translation></message>
 <message><source>the question is not a text</source><translation>pytanie nie jest tekstem</translation></message>
 <message><source>the question of line %1 has another answer here</source><translation>pytanie z wiersza %1 ma tu inną odpowiedź</translation></message>
+<message><source>the samples in the charter are no questions of it</source><translation>przykłady w karcie roju nie są pytaniami z niego</translation></message>
 <message><source>the swarm</source><translation>rój</translation></message>
 <message><source>the system allows no more processes or memory now</source><translation>system nie pozwala teraz na więcej procesów lub pamięci</translation></message>
 <message><source>the user of this process has no identifier</source><translation>użytkownik tego procesu nie ma identyfikatora</translation></message>

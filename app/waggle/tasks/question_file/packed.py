@@ -62,21 +62,21 @@ def unpack(packed: bytes, file: QuestionFile) -> tuple[Row, ...]:
     """The rows of a packed file, in its order. Raises QuestionFileError if anything is not as `pack` and the rules want it."""
     lines = _decompress(packed).split(b"\n")
     if lines.pop() or len(lines) != file.questions:
-        raise _refusal(f"it does not have the {file.questions:,} questions that the charter names")
+        raise _refusal(Message("it does not have the %1 questions that the charter names", Figure(file.questions)))
     grader = graders().get(file.grader)
     if grader is None:
-        raise _refusal(f"it needs the grader {file.grader}")
+        raise _refusal(Message("it needs the grader %1", file.grader))
     rows: list[Row] = []
     before, identities = b"", set[str]()
     for number, line in enumerate(lines, start=1):
         row = _row(line)
         if row is None:
-            raise _refusal(f"line {number} is malformed")
+            raise _refusal(Message("line %1 is malformed", number))
         if reason := rules.fault(row, grader):
-            raise _refusal(f"line {number}: {reason}")
+            raise _refusal(Message("line %1: %2", number, reason))
         here = rules.place(row)
         if here <= before or rules.identity(row.question) in identities:
-            raise _refusal(f"line {number} is out of order, or a question again")
+            raise _refusal(Message("line %1 is out of order, or a question again", number))
         before = here
         identities.add(rules.identity(row.question))
         rows.append(row)
@@ -88,11 +88,11 @@ def _decompress(packed: bytes) -> bytes:
     try:
         size = zstandard.frame_content_size(packed)
         if not 0 < size <= MOST_UNPACKED:  # -1: a frame that does not say its size
-            raise _refusal("its size is not allowed")
+            raise _refusal(Message("its size is not allowed"))
         decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
         return decompressor.decompress(packed, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise _refusal("it is not compressed as agreed") from error
+        raise _refusal(Message("it is not compressed as agreed")) from error
 
 
 def _row(line: bytes) -> Row | None:
@@ -106,10 +106,10 @@ def _row(line: bytes) -> Row | None:
 def _check_samples(rows: Sequence[Row], file: QuestionFile) -> None:
     beginnings = {row.question[:SAMPLE_CHARACTERS] for row in rows}
     if not beginnings.issuperset(file.samples):
-        raise _refusal("the samples in the charter are no questions of it")
+        raise _refusal(Message("the samples in the charter are no questions of it"))
     if (trainable := sum(rules.split(row.question) == "train" for row in rows)) < FEWEST_TRAINABLE:
-        raise _refusal(f"only {trainable} of its questions are not reserved, and {FEWEST_TRAINABLE} are needed")
+        raise _refusal(Message("only %1 of its questions are not reserved, and %2 are needed", trainable, FEWEST_TRAINABLE))
 
 
-def _refusal(reason: str) -> QuestionFileError:
+def _refusal(reason: Message) -> QuestionFileError:
     return QuestionFileError(Message("The file with the questions is refused: %1.", reason), NEW_FILE)
