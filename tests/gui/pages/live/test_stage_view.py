@@ -18,6 +18,7 @@ from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.live.page import ALL_ANSWERS, NOTHING, STAGE, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import SHORTEST_LINK
+from waggle.gui.pages.live.scene_card import LONGEST_ANSWER, LONGEST_QUESTION
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.story.stage import DWELL, LINGER, beginning_of
 from waggle.gui.state.story.tries import essence
@@ -384,6 +385,15 @@ def test_a_lesson_is_seen_as_it_happens_unless_motion_is_reduced(
     assert len(flight._flights) == moves
     qtbot.waitUntil(lambda: not flight.isVisible())
     assert not flight._frames.isActive()
+
+
+def test_a_long_example_of_a_stranger_is_cut_and_widens_nothing(theatre: Theatre) -> None:
+    card = events.ShownGroup(key="p/1", specialty="Fractions", question="why" * 1300, completions=(completion("x" * 3000, 1.0),))
+    theatre.take(events.PeerGroupsArrived(origin=PEERS[0][0], name="Brisk Otter", round=1, model="m", groups=(card,)))
+    theatre.play(0, "Simplify 2/4.", lessons=("p/1",))
+    about = theatre.scene._teachers[0]._about
+    assert len(about.text().replace("\u200b", "")) <= LONGEST_QUESTION + LONGEST_ANSWER + len("… → …")
+    assert about.minimumSizeHint().width() <= theatre.scene._lesson_side.width()
 
 
 @pytest.mark.parametrize("wide", [True, False])
